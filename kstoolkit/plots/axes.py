@@ -5,8 +5,8 @@ The face is not drawn and the ink is a middle grey, so that a figure suits a lig
 others, and have less room. Texts from the data are made fit to stand in a figure: short, visible,
 in the figure's own font. A figure's name tells its unit, and what it is called for people.
 
-:func:`picture` is a plot as PNG bytes, for widgets and for pages without scripts. pyplot is not
-touched by it, so that pictures may be drawn in any thread.
+:func:`picture` is a plot as an ``img`` element, for widgets and for pages without scripts. pyplot
+is not touched by it, so that pictures may be drawn in any thread.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from __future__ import annotations
 import io
 import math
 import re
-import textwrap
 from base64 import b64encode
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import UTC
 from functools import lru_cache
 from textwrap import wrap
@@ -101,8 +99,6 @@ def shown(text: str, longest: int = _LONGEST) -> str:
     visible = "".join(
         char if ord(char) in glyphs else f"[U+{ord(char):04X}]" for char in plain(ends)
     )
-    if visible == text and len(text) <= longest:
-        return text
     if len(visible) <= longest and ends == text:
         return visible
     head = longest // 2
@@ -322,7 +318,7 @@ def wrapped(notes: Iterable[str]) -> list[str]:
     return [
         line
         for note in notes
-        for line in textwrap.wrap(shown(note, _MOST_LINES * _LONGEST_LINE - 20), _LONGEST_LINE)
+        for line in wrap(shown(note, _MOST_LINES * _LONGEST_LINE - 20), _LONGEST_LINE)
     ]
 
 
@@ -353,7 +349,7 @@ def head(ax: Axes, text: str) -> None:
     names = [name.get_text() for name in ax.get_yticklabels()]
     longest = max(map(len, names), default=0)
     room = _characters(ax, _LONGEST_TITLE - max(longest - _SHORT_NAME, 0))
-    lines = textwrap.wrap(_UNIT.sub(_KEPT, text), room)
+    lines = wrap(_UNIT.sub(_KEPT, text), room)
     _, labels = ax.get_legend_handles_labels()
     columns = _legend_columns([str(each) for each in labels], names, room=_characters(ax))
     title(ax, "\n".join(lines).replace(_KEPT, " "), num_columns=columns)
@@ -499,42 +495,21 @@ _LEAST_PX = 600
 """How narrow a wide picture may become: below that its text can't be read, and it scrolls."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    """A plot as a picture."""
-
-    png: bytes = field(repr=False)
-    alt: str
-    width: int
-
-    def html(self) -> Html:
-        """Return an ``img`` element that holds the picture itself, where it may be scrolled."""
-        data = f"data:image/png;base64,{b64encode(self.png).decode('ascii')}"
-        style = f"width: {self.width}px; min-width: {min(self.width, _LEAST_PX)}px"
-        image = element("img", src=data, alt=self.alt, style=style)
-        return element("div", image, style="overflow-x: auto")
-
-    def _repr_png_(self) -> bytes:
-        return self.png
-
-
 def picture(
     draw: Callable[[Axes | None], object], size_inches: tuple[float, float] | None = None
-) -> _Picture:
-    r"""Return what ``draw`` draws, on Axes that it is given or makes.
+) -> Html:
+    """Return what ``draw`` draws as an ``img`` element, which may be scrolled.
 
     ``draw`` is ``record.plot``, or another function of Axes: given None it makes its own, of the
-    size that suits it, and returns them. Of ``size_inches``, width and height, an inch is 96 CSS
-    pixels.
+    size that suits it, and returns them. The element holds the picture itself, a PNG, and says its
+    title to those who can't see it. Of ``size_inches``, width and height, an inch is 96 CSS pixels.
 
     Examples
     --------
     >>> from kstoolkit.plots.users import plot_expected
     >>> shown = picture(lambda ax: plot_expected([0], [7], window_ms=60_000, ax=ax))
-    >>> shown
-    _Picture(alt='None of 1 window flagged; the highest count is 7, range unknown', width=691)
-    >>> shown.png[:4]
-    b'\x89PNG'
+    >>> shown[shown.index("alt") : shown.index(" min-width")]
+    'alt="None of 1 window flagged; the highest count is 7, range unknown" style="width: 691px;'
     """
     with beside_pyplot():
         ax = None if size_inches is None else new_axes(size_inches=size_inches)
@@ -544,6 +519,9 @@ def picture(
     figure: Any = ax.figure
     target = io.BytesIO()
     figure.canvas.print_figure(target, format="png", dpi=_DPI)
+    data = f"data:image/png;base64,{b64encode(target.getvalue()).decode('ascii')}"
     width = round(figure.get_size_inches()[0] * _PX_AN_INCH)
+    style = f"width: {width}px; min-width: {min(width, _LEAST_PX)}px"
     alt = " ".join(ax.get_title(loc="left").split())
-    return _Picture(target.getvalue(), alt, width)
+    image = element("img", src=data, alt=alt, style=style)
+    return element("div", image, style="overflow-x: auto")

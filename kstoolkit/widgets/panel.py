@@ -120,7 +120,7 @@ class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
         """Show a plot: ``record.plot``, at the size that suits it or at another."""
         from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
 
-        self.value = picture(draw, size_inches).html()
+        self.value = picture(draw, size_inches)
 
     def put(self, html: Html) -> None:
         """Show markup that is safe as it stands."""

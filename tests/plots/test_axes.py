@@ -39,10 +39,9 @@ def test_a_plot_has_a_ground_only_if_somebody_gives_it_one() -> None:
 
 def test_a_picture_is_as_large_as_its_text_says_and_scrolls_rather_than_shrinks() -> None:
     wide, narrow = picture(drawn), picture(drawn, (3.0, 2.0))
-    assert (wide.width, narrow.width) == (691, 288)
-    assert "width: 691px; min-width: 600px" in wide.html()
-    assert "width: 288px; min-width: 288px" in narrow.html()
-    assert wide.html().startswith('<div style="overflow-x: auto"><img ')
+    assert "width: 691px; min-width: 600px" in wide
+    assert "width: 288px; min-width: 288px" in narrow
+    assert wide.startswith('<div style="overflow-x: auto"><img ')
 
 
 def corner(figure: Figure) -> list[float]:
