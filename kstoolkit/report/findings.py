@@ -69,7 +69,7 @@ def overview(shown: Sequence[Finding], total: int, names: Sequence[str] = ()) ->
     links = [element("a", str(n), href=f"#{name}") for n, name in enumerate(names, 1)]
     numbers = links or [text(str(n)) for n in range(1, len(shown) + 1)]
     rows = [(number, *_cells(each)) for number, each in zip(numbers, shown, strict=True)]
-    caption = f"{announced(len(shown), total, 'finding')}, most abnormal first."
+    caption = f"{announced(len(shown), total, 'findings')}, most abnormal first."
     return table(caption, _COLUMNS, rows, numbers={0, 4})
 
 

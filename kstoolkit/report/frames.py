@@ -155,7 +155,7 @@ def grid_of(table_: pd.DataFrame | pa.Table, limit: int, *, total: int | None = 
 def frame_span(table_: pd.DataFrame | pa.Table) -> Span | None:
     """Return the time that the columns of moments with a zone cover; those without tell none."""
     if isinstance(table_, pa.Table):
-        moments = [field.name for field in table_.schema if _has_zone(field.type)]
+        moments = [each.name for each in table_.schema if getattr(each.type, "tz", None)]
         columns = [table_[name].cast(pa.timestamp("ms", "UTC"), safe=False) for name in moments]
         values = [pa.compute.min_max(each.cast(pa.int64())).as_py() for each in columns]
         ends = [each[end] for each in values for end in ("min", "max") if each[end] is not None]
@@ -199,10 +199,6 @@ def _index(head: pd.DataFrame) -> list[tuple[str, list[Any]]]:
 
 def _name(name: object) -> str:
     return " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
-
-
-def _has_zone(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind)) and kind.tz is not None
 
 
 _MOMENTS = {"start_ms", "end_ms", "stream_time_ms", "window_start_ms", "window_end_ms"}

@@ -368,17 +368,13 @@ class Report:
         versions = {"kstoolkit": version("kstoolkit")}
         for each in known:
             versions |= dict(each.versions)
+        title = "" if self.title is None else repr(self.title)
         return Origin(
             generated_at=datetime.now(UTC),
             versions=[*(versions | {"Python": platform.python_version()}).items()],
-            command=self.command or self._call,
+            command=self.command or f"kst.Report({title}){''.join(self._calls)}",
             span_ms=joint(part.span_ms for part in self._parts),
         )
-
-    @property
-    def _call(self) -> str:
-        title = "" if self.title is None else repr(self.title)
-        return f"kst.Report({title}){''.join(self._calls)}"
 
     def _large(self, size_bytes: int) -> str:
         sizes = [(len(rendered(each.section).encode()), each.title) for each in self._parts]
@@ -472,7 +468,8 @@ def report_on(
     for each in things:
         report.add(_connected(Path(each), options))
     if compare:
-        _compare(report, *things)
+        with open_store(things[0]) as a, open_store(things[1]) as b, diff_stores(a, b) as found:
+            report.add(found, title="In which rows they differ")
     return report.write(target)
 
 
@@ -502,11 +499,6 @@ def _target(things: Sequence[str], html: str | None) -> str:
 
 def _are_a_run(things: Sequence[str]) -> bool:
     return len(things) == 1 and _is_run(Path(things[0]))
-
-
-def _compare(report: Report, one: str, other: str) -> None:
-    with open_store(one) as a, open_store(other) as b, diff_stores(a, b) as found:
-        report.add(found, title="In which rows they differ")
 
 
 def _command(things: Sequence[str], html: str, title: str | None, *, compare: bool) -> str:

@@ -27,6 +27,7 @@ from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import DEFAULT_RULES, rules_from_json
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
 from kstoolkit.pipeline.run import LevelCounts, sampled_letters
+from kstoolkit.records import counted
 from kstoolkit.report.figures import described, drawing, framed
 from kstoolkit.report.findings import NO_FINDINGS, SHOWN, evidence, overview, said
 from kstoolkit.report.page import Origin, ReportPart, Section, keyed
@@ -76,13 +77,12 @@ def run_part(run: Run, ids: Ids, limit: int | None) -> ReportPart:
         _section("Dead letters", letters, ids),
     )
     title, origin = title_of(settings), _origin_of(run)
-    num_findings = announced(len(findings), len(findings), "finding")
-    num_users = announced(len(users), len(users), "user")
+    told = f"{counted(len(findings), 'findings')} · {counted(len(users), 'users')}"
     return ReportPart(
         title=title,
         section=Section(key=ids.new("run"), heading=isolated(title, 200), inner=inner),
         span_ms=origin.span_ms,
-        lead=joined(_covered(origin), f" · {num_findings} · {num_users} scored"),
+        lead=joined(_covered(origin), f" · {told} scored"),
         origin=origin,
     )
 
@@ -254,7 +254,7 @@ def _users(users: pd.DataFrame, top: int) -> Html:
     for number, (user, score, reason) in enumerate(ranked, 1):
         name, rank = isolated(user, LONGEST_IN_TABLE), text(str(number))
         rows.append((rank, name, text(f"{score:,.2f}"), sentence(reason, user)))
-    some = announced(len(shown), len(users), "user")
+    some = announced(len(shown), len(users), "users")
     caption = f"{some}, most abnormal first, over all windows and actions."
     return table(caption, ("No.", "User", "Score", "Reason"), rows, numbers={0, 2})
 
@@ -263,22 +263,22 @@ _SAMPLES = 10
 _LONGEST_RAW = 800
 
 
-def _dead_letters(out: Path, counted: Mapping[str, int], top: int) -> Html:
+def _dead_letters(out: Path, by_reason: Mapping[str, int], top: int) -> Html:
     """Return how many records were not counted, by reason, and some of them raw."""
-    total = sum(counted.values())
+    total = sum(by_reason.values())
     if not total:
         return nothing("No dead letters: every record was read and counted.")
-    counts = dict(sorted(counted.items(), key=lambda each: (-each[1], each[0])))
+    counts = dict(sorted(by_reason.items(), key=lambda each: (-each[1], each[0])))
     rows = []
     for reason, count in counts.items():
-        told = element("code", isolated(f"{reason}: {REASONS.get(reason, reason)}"))
-        rows.append((told, text(format_count(count))))
-    caption = f"{announced(total, total, 'record')} not counted, by reason."
-    by_reason = table(caption, ("Reason", "Records"), rows, numbers={1})
+        meaning = element("code", isolated(f"{reason}: {REASONS.get(reason, reason)}"))
+        rows.append((meaning, text(format_count(count))))
+    caption = f"{counted(total, 'records')} not counted, by reason."
+    told = table(caption, ("Reason", "Records"), rows, numbers={1})
     shown = sampled_letters(out, counts, min(top, _SAMPLES))
-    some = announced(len(shown), total, "record", which="")
+    some = announced(len(shown), total, "records", which="")
     more = [element("p", f"{some}.", class_="nothing")] if len(shown) < total else []
-    return joined(by_reason, *map(_sample, shown), *more)
+    return joined(told, *map(_sample, shown), *more)
 
 
 def _sample(letter: Mapping[str, Any]) -> Html:

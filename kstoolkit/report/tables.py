@@ -62,18 +62,16 @@ def facts(pairs: Iterable[tuple[str, Html]]) -> Html:
     return element("dl", *(element("div", *fact) for fact in told))
 
 
-def announced(shown: int, total: int, noun: str, *, which: str = "Top ") -> str:
+def announced(shown: int, total: int, kind: str, *, which: str = "Top ") -> str:
     """Return how many there are, and how many of them are shown.
 
     Examples
     --------
-    >>> announced(20, 153, "finding"), announced(1, 1, "finding")
+    >>> announced(20, 153, "findings"), announced(1, 1, "findings")
     ('Top 20 of 153 findings shown', '1 finding')
     """
-    nouns = noun if total == 1 else f"{noun}s"
-    if shown >= total:
-        return f"{format_count(total)} {nouns}"
-    return f"{which}{format_count(shown)} of {format_count(total)} {nouns} shown"
+    there = counted(total, kind)
+    return there if shown >= total else f"{which}{format_count(shown)} of {there} shown"
 
 
 def nothing(sentence: str) -> Html:
@@ -153,18 +151,14 @@ def _moment(value: date) -> str:
     return time.replace(tzinfo=None).isoformat(" ", precision) + zone
 
 
-def moment(time_ms: int | None, *, unknown: str = "unknown", zone: str = " UTC") -> Html:
-    """Return a time as a ``time`` element, or ``unknown``; a column may say the zone.
+def moment(time_ms: int, *, zone: str = " UTC") -> Html:
+    """Return a time as a ``time`` element; a column may say the zone.
 
     Examples
     --------
     >>> moment(1_442_052_000_000)
     '<time datetime="2015-09-12T10:00:00+00:00">2015-09-12 10:00 UTC</time>'
-    >>> moment(None, unknown="unknown (no events)")
-    'unknown (no events)'
     """
-    if time_ms is None:
-        return text(unknown)
     time = _utc(time_ms)
     if time is None:
         return text(_far(time_ms))
