@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.storelog import StoreLog
 
     Job = Flush | Compaction
+    _Span = tuple[datetime, datetime]
     Event = Flush | Compaction | Stall | StatsDump
     Style = dict[str, Any]
 
@@ -248,7 +249,7 @@ class _Done:
     spans: list[Job]
     moves: list[Job]
     stalls: list[Stall]
-    waits: list[StatsDump]
+    waits: list[tuple[_Span, float]]
     num_undated: int
 
 
@@ -260,12 +261,12 @@ def _done(told: Sequence[Event]) -> _Done:
         spans=[each for each in jobs if not _moved(each)],
         moves=[each for each in jobs if _moved(each)],
         stalls=stalls,
-        waits=[each for each in dumps if _waited(each)],
+        waits=[wait for each in dumps if (wait := _wait(each)) is not None],
         num_undated=len(told) - len(dumps) - len(jobs) - len(stalls),
     )
 
 
-def _span(job: Job) -> tuple[datetime, datetime] | None:
+def _span(job: Job) -> _Span | None:
     """Return from when to when a job ran; None if the log doesn't tell."""
     took = None if job.duration_ms is None else timedelta(milliseconds=job.duration_ms)
     start, end = job.at, job.finished_at
@@ -280,8 +281,12 @@ def _moved(job: Job) -> bool:
     return isinstance(job, Compaction) and job.moved
 
 
-def _waited(dump: StatsDump) -> bool:
-    return bool(dump.at and dump.interval_stalled_s and dump.interval_stalled_percent)
+def _wait(dump: StatsDump) -> tuple[_Span, float] | None:
+    """Return the time up to a dump, and the share of it in which writers waited; None if none."""
+    if not (dump.at and dump.interval_stalled_s and dump.interval_stalled_percent):
+        return None
+    share = dump.interval_stalled_percent / 100
+    return (dump.at - timedelta(seconds=dump.interval_stalled_s / share), dump.at), share
 
 
 def _row_of(event: Job | Stall) -> str:
@@ -324,17 +329,11 @@ def _draw_spans(ax: Axes, jobs: Sequence[Job], rows: dict[str, int]) -> None:
             draw_spans(ax, starts, ends, [rows[_row_of(each)] for each in some], height=0.6, **look)
 
 
-def _draw_waits(ax: Axes, dumps: Sequence[StatsDump], rows: dict[str, int]) -> None:
-    """Draw the time up to each dump in which writers waited, hatched, as high as its share."""
-    if not dumps:
+def _draw_waits(ax: Axes, waits: Sequence[tuple[_Span, float]], rows: dict[str, int]) -> None:
+    """Draw the times in which writers waited, hatched, as high as their shares."""
+    if not waits:
         return
-    spans, shares = [], []
-    for each in dumps:
-        share = (each.interval_stalled_percent or 0) / 100
-        if each.at is not None and share:
-            covered = timedelta(seconds=(each.interval_stalled_s or 0) / share)
-            spans.append((each.at - covered, each.at))
-            shares.append(share)
+    spans, shares = zip(*waits, strict=True)
     starts, ends = _in_days(spans)
     bottom = rows[_WAITED] + 0.3
     look: Style = {"facecolor": f"{FLAGGED}44", "edgecolor": FLAGGED, "hatch": "xxx"}
@@ -357,7 +356,7 @@ def _draw_marks(
     ax.plot(times, [row for _, row in some], marker=marker, label=name, **style)
 
 
-def _in_days(spans: Sequence[tuple[datetime, datetime]]) -> tuple[Any, Any]:
+def _in_days(spans: Sequence[_Span]) -> tuple[Any, Any]:
     # Milliseconds would lose what many jobs take; matplotlib's days hold microseconds.
     micros = np.array([[each.timestamp() * 1e6 for each in span] for span in spans])
     whole = days((micros // 1000).astype(np.int64)) + (micros % 1000) / 86_400e6
