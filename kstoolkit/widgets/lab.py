@@ -175,8 +175,8 @@ _OF_ROWS = ("writes", "keys", "value_bytes")
 """What rows that are replayed bring with them."""
 
 
-def _look(width_px: int = 172) -> dict[str, Any]:
-    return field_look(86, width_px)
+def _look(label: str, tooltip: str | None = None, width_px: int = 172) -> dict[str, Any]:
+    return field_look(label, 86, width_px, tooltip)
 
 
 class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
@@ -186,35 +186,18 @@ class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
         self._first = workload
         replayed = workload.kind == REPLAYED
         kinds = (REPLAYED,) if replayed else KINDS
-        self.controls: dict[str, Widget] = {
-            "kind": Dropdown(
-                options=kinds,
-                value=workload.kind,
-                description="Workload",
-                disabled=replayed,
-                **_look(_KIND_PX),
-            )
-        }
+        look = _look("Workload", width_px=_KIND_PX)
+        kind = Dropdown(options=kinds, value=workload.kind, disabled=replayed, **look)
+        self.controls: dict[str, Widget] = {"kind": kind}
         for name, (label, least, tip) in _WHOLE.items():
+            value, fixed = getattr(workload, name), replayed and name in _OF_ROWS
             self.controls[name] = BoundedIntText(
-                value=getattr(workload, name),
-                min=least,
-                max=max(_MOST, getattr(workload, name)),
-                description=label,
-                tooltip=tip,
-                disabled=replayed and name in _OF_ROWS,
-                **_look(),
+                value=value, min=least, max=max(_MOST, value), disabled=fixed, **_look(label, tip)
             )
         for name, (label, most, step, tip) in _PARTS.items():
             value = getattr(workload, name) or 0
             self.controls[name] = BoundedFloatText(
-                value=value,
-                min=0,
-                max=max(most, value),
-                step=step,
-                description=label,
-                tooltip=tip,
-                **_look(),
+                value=value, min=0, max=max(most, value), step=step, **_look(label, tip)
             )
         super().__init__(list(self.controls.values()))
         self.add_class("kst-wraps")
@@ -315,18 +298,14 @@ class CompactionLab(Panel):
         self._opening.wait(FIRST_LOOK_SECONDS)
 
     def _make_controls(self, seconds: float, disk_bytes: int) -> None:
-        self.seconds = BoundedFloatText(
-            value=seconds, min=0.1, max=1e6, description="Seconds", **_look()
-        )
+        self.seconds = BoundedFloatText(value=seconds, min=0.1, max=1e6, **_look("Seconds"))
         disk_mb = max(disk_bytes >> 20, 1)
-        self.disk = BoundedIntText(
-            value=disk_mb, min=1, max=1 << 40, description="Disk, MiB", **_look()
-        )
+        self.disk = BoundedIntText(value=disk_mb, min=1, max=1 << 40, **_look("Disk, MiB"))
         self.button = button("Run", "Try the chosen profiles", self.run)
         self.cancelling = button("Cancel", "End the trials", self.cancel)
         self.cancelling.disabled = True
-        self.bar = FloatProgress(description="Progress", max=1.0, **_look(_WIDE_PX))
-        self.view = Dropdown(options=VIEWS, description="Show", **_look(_WIDE_PX))
+        self.bar = FloatProgress(max=1.0, **_look("Progress", width_px=_WIDE_PX))
+        self.view = Dropdown(options=VIEWS, **_look("Show", width_px=_WIDE_PX))
         self.replay = Replay(self._show, self._said.say)
         self.view.observe(self._show, "value")
 
@@ -467,7 +446,7 @@ class _Trying(Listener):
         self.is_running = False
         self._tell, self._ended = tell, ended
         self._moments: list[Moment] = [] if given is None else [*given.series]
-        self._background = Background(self._fail)
+        self._background = Background(lambda sentence: self._tell(sentence, 0))
         self._stop: Event | None = None
         self.names = [each.profile for each in given or ()]
         self._workload: Workload | None = None if given is None else given.workload
@@ -544,9 +523,6 @@ class _Trying(Listener):
         cause = "cancelled" if self.is_cancelled() else "failed"
         self.state = f"{cause} after {counted(kept, 'trials')}"
         self._tell(f"{failed} {counted(kept, 'trials')} had ended before.", 0)
-
-    def _fail(self, sentence: str) -> None:
-        self._tell(sentence, 0)
 
 
 def _told(found: Comparison, took_s: float) -> str:

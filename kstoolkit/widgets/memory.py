@@ -63,21 +63,19 @@ class _Controls(VBox):  # type: ignore[misc] # ipywidgets carries no types
     def __init__(self, profile: Profile) -> None:
         self._own: dict[str, Profile] = {}
         self.controls: dict[str, Any] = {
-            name: BoundedIntText(
-                value=1, min=1, max=_MOST, description=label, tooltip=tip, **_look()
-            )
+            name: BoundedIntText(value=1, min=1, max=_MOST, **_look(label, tip))
             for name, (label, tip) in _COUNTS.items()
         }
         names = profile_names()
-        self.controls["profile"] = Dropdown(options=names, description="Profile", **_look(256))
+        self.controls["profile"] = Dropdown(options=names, **_look("Profile", None, 256))
         self._sliders = {
-            name: Slider([("unknown", _UNKNOWN)], label, tooltip=option, look=_look())
+            name: Slider([("unknown", _UNKNOWN)], look=_look(label, option))
             for name, (label, option, _) in _SIZES.items()
         }
         self.controls |= {name: each.choice for name, each in self._sliders.items()}
         self.controls["blocks_in_cache"] = tick_box("Index and filter blocks in the cache")
         for name, (label, tip) in _DATA.items():
-            look: dict[str, Any] = {"description": label, "tooltip": tip, **_look()}
+            look = _look(label, tip)
             self.controls[name] = Text(placeholder="unknown", continuous_update=False, **look)
         self.controls["profile"].observe(self._fill, "value")
         super().__init__(self._rows())
@@ -164,8 +162,8 @@ class _Controls(VBox):  # type: ignore[misc] # ipywidgets carries no types
         control.value = value
 
 
-def _look(width_px: int = 232) -> dict[str, Any]:
-    return field_look(112, width_px)
+def _look(label: str, tooltip: str | None, width_px: int = 232) -> dict[str, Any]:
+    return field_look(label, 112, width_px, tooltip)
 
 
 def _whole(label: str, text: str) -> int | None:

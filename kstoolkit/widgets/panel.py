@@ -77,10 +77,12 @@ def tick_box(description: str, *, value: bool = False) -> Checkbox:
     return Checkbox(value=value, description=description, indent=False, layout=layout)
 
 
-def field_look(label_px: int, width_px: int) -> dict[str, Any]:
-    """Return how a field looks; a layout of its own, so that no other is hidden with it."""
-    style = {"description_width": f"{label_px}px"}
-    return {"style": style, "layout": Layout(width=f"{width_px}px")}
+def field_look(
+    label: str, label_px: int, width_px: int, tooltip: str | None = None
+) -> dict[str, Any]:
+    """Return what a field is called and how it looks; its layout is hidden with no other's."""
+    style, layout = {"description_width": f"{label_px}px"}, Layout(width=f"{width_px}px")
+    return {"description": label, "tooltip": tooltip, "style": style, "layout": layout}
 
 
 def pictures(*shown: Shown) -> Html:
@@ -296,7 +298,8 @@ class Slider(HBox):  # type: ignore[misc] # ipywidgets carries no types
 
     ``continuous_update`` is whether values count on the way of the slider, too.
 
-    >>> size = Slider([("1 MiB", 1 << 20), ("2 MiB", 1 << 21)], "Memtable size", look={})
+    >>> look = field_look("Memtable size", 112, 232)
+    >>> size = Slider([("1 MiB", 1 << 20), ("2 MiB", 1 << 21)], look=look)
     >>> size.choice.value = 1 << 21
     >>> size.slider.index
     1
@@ -309,13 +312,11 @@ class Slider(HBox):  # type: ignore[misc] # ipywidgets carries no types
     def __init__(
         self,
         options: Sequence[tuple[str, int]],
-        label: str,
         *,
         look: dict[str, Any],
-        tooltip: str = "",
         continuous_update: bool = True,
     ) -> None:
-        self.choice = Dropdown(options=options, description=label, tooltip=tooltip, **look)
+        self.choice = Dropdown(options=options, **look)
         self.slider = SelectionSlider(
             options=options,
             readout=False,
@@ -478,8 +479,8 @@ class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
     def __init__(self, show: Callable[[], object], tell: Callable[[str], object]) -> None:
         self._show = show
         self._player = Background(tell)
-        look = {"layout": Layout(width="216px")}
-        slider = Slider([("0.00 s", 0)], "After", look=look, continuous_update=False)
+        look = {"description": "After", "layout": Layout(width="216px")}
+        slider = Slider([("0.00 s", 0)], look=look, continuous_update=False)
         self.choice = slider.choice
         self.button = button("Play", "Go through it step by step", self._play_or_pause, "92px")
         self.back = button("Step back", "The step before", lambda: self.step(-1), "92px")

@@ -252,17 +252,14 @@ class _Controls:
 
     def __init__(self, turn: Callable[[int], object]) -> None:
         serdes = [(_AS_TOLD, _NONE), *((name, name) for name in _SERDES)]
-        self.key_serde = Dropdown(options=serdes, description="Keys as", **_look())
-        self.value_serde = Dropdown(options=serdes, description="Values as", **_look())
+        self.key_serde = Dropdown(options=serdes, **_look("Keys as"))
+        self.value_serde = Dropdown(options=serdes, **_look("Values as"))
         self.window_size = _typed("Window size", "such as 1 minute")
-        self.version = Dropdown(options=[("latest", _NONE)], description="Version", **_look())
-        self.family = Dropdown(options=[(_AS_TOLD, _NONE)], description="Family", **_look())
+        self.version = Dropdown(options=[("latest", _NONE)], **_look("Version"))
+        self.family = Dropdown(options=[(_AS_TOLD, _NONE)], **_look("Family"))
         self.sought = _typed("Search", "a key, or 0x and hex")
-        self.by = Dropdown(
-            options=[("of this key", False), ("keys that begin so", True)],
-            description="Rows",
-            **_look(),
-        )
+        beginnings = [("of this key", False), ("keys that begin so", True)]
+        self.by = Dropdown(options=beginnings, **_look("Rows"))
         self.raw = tick_box("Raw bytes")
         self.previous = button("Previous", "The page before", lambda: turn(-1))
         self.next = button("Next", "The next page", lambda: turn(1))
@@ -329,8 +326,8 @@ class _Controls:
         self.window_size.layout.display = "" if is_streams else "none"
 
 
-def _look() -> dict[str, Any]:
-    return field_look(88, 250)
+def _look(label: str) -> dict[str, Any]:
+    return field_look(label, 88, 250)
 
 
 def _chosen(control: Dropdown) -> Any:
@@ -339,7 +336,7 @@ def _chosen(control: Dropdown) -> Any:
 
 def _typed(label: str, placeholder: str) -> Text:
     # Each letter would be a search of its own.
-    return Text(description=label, placeholder=placeholder, continuous_update=False, **_look())
+    return Text(placeholder=placeholder, continuous_update=False, **_look(label))
 
 
 def _offer(control: Dropdown, first: str, others: Sequence[tuple[str, Any]]) -> None:
