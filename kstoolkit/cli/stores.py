@@ -274,9 +274,6 @@ class GivenSide:
 
         return parse_address(self.path) is not None
 
-    def __str__(self) -> str:
-        return self.path
-
 
 @contextmanager
 def both_sides(a: GivenSide, b: GivenSide) -> Iterator[tuple[HasRows, HasRows]]:
@@ -418,7 +415,7 @@ def _check_counts(*sides: tuple[GivenSide, HasRows]) -> None:
         for side, store in sides
     )
     if not any(ours):
-        message = f"Neither {sides[0][0]} nor {sides[1][0]} holds counts of kstoolkit's."
+        message = f"Neither {sides[0][0].path} nor {sides[1][0].path} holds counts of kstoolkit's."
         raise ConfigurationError(message, hint="Leave --action and --total out.")
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.finding import Finding
     from kstoolkit.findings.rules import Rule
-    from kstoolkit.pipeline.run import Run, UserHistory
+    from kstoolkit.pipeline.run import Run
 
 
 _MOST_LISTED = 200
@@ -255,7 +255,6 @@ class _KnownUsers:
 
 _MOST_STATIC = 20
 _NONE = pa.Table.from_batches([], FINDINGS_SCHEMA)  # empty_table() loads pandas
-_WIDTH_INCHES, _FRAME_INCHES, _STRIP_INCHES = 7.2, 1.1, 0.72
 
 
 class FindingsPanel(Panel):
@@ -429,13 +428,8 @@ class FindingsPanel(Panel):
         if finding is None:
             self._plot.put(Html())
             return
-        story: Finding | UserHistory = finding
-        levels = 1 + len(finding.other_levels)
-        if self._run is not None:
-            story = history = self._run.story(finding)
-            levels = len(history.levels)
-        size = (_WIDTH_INCHES, _FRAME_INCHES + _STRIP_INCHES * levels)
-        self._plot.draw(lambda ax: story.plot(ax=ax), size)
+        story = finding if self._run is None else self._run.story(finding)
+        self._plot.draw(lambda ax: story.plot(ax=ax))
 
     def __repr__(self) -> str:
         told = f"{format_count(len(self._found))} of {counted(len(self._all), 'findings')}"

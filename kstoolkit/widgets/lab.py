@@ -131,20 +131,15 @@ def _trials_table(found: Comparison) -> Html:
     """Return a table of a comparison: a row a figure, a column a profile."""
     if not len(found):
         return Html()
+    from kstoolkit.plots.axes import with_unit  # noqa: PLC0415 - brings the plots along
+
     texts = [{each.name: each.text for each in trial.figures()} for trial in found]
-    rows = [(_name(name), *(told[name] for told in texts)) for name in _TABLED]
+    rows = [(with_unit(name), *(told[name] for told in texts)) for name in _TABLED]
     rows.append(("stopped by", *(trial.stopped_by or "nothing" for trial in found)))
     names = ["figure", *(isolated(_short_name(trial.profile)) for trial in found)]
     more = len(found[0].figures()) - len(_TABLED)
     note = f"{counted(len(found), 'trials')}; comparison.to_pandas() has {more} figures more"
     return table_html(names, rows, note)
-
-
-def _name(figure: str) -> str:
-    from kstoolkit.plots.axes import words_of  # noqa: PLC0415 - brings the plots along
-
-    unit = {"_ms": ", ms", "_us": ", µs"}.get(figure[-3:], "")
-    return f"{words_of(figure)}{unit}"
 
 
 def _short_name(name: str) -> str:
