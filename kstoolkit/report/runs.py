@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import Settings
     from kstoolkit.report.page import Ids
-    from kstoolkit.windows import Window
 
 
 _FRAMES = {"frame", "staged"}
@@ -144,37 +143,6 @@ class _Story:
         return f" Also found: {others} of {self.finding.window}, marked in the plot."
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """The counts of one kind of window, of the users found there."""
-
-    window: Window
-    counts: pa.Table
-    min_count: int
-
-    def story(self, finding: Finding, same: pa.Table) -> _Story:
-        """Return the story of a finding; ``same`` are the findings of that story."""
-        mine = _about(self.counts, user=finding.user, action=finding.action)
-        times, counts = mine["window_start_ms"].to_numpy(), mine["count"].to_numpy()
-        order, start = np.argsort(times), finding.window_start_ms
-        times, counts = times[order], counts[order].astype(np.int64)
-        if start not in times:
-            # A count that is too small to be recorded is still known from its finding.
-            place = np.searchsorted(times, start)
-            times, counts = np.insert(times, place, start), np.insert(counts, place, finding.count)
-        series = LevelCounts(
-            window=self.window,
-            times_ms=times,
-            counts=counts,
-            flagged_ms=np.unique(same["window_start_ms"].to_numpy()),
-            expected_low=finding.expected_low,
-            expected_high=finding.expected_high,
-            ceiling=finding.ceiling,
-            min_count=self.min_count,
-        )
-        return _Story(finding, same.num_rows - 1, series)
-
-
 def _stories(run: Run, findings: Findings, top: int) -> list[_Story]:
     """Return the first ``top`` stories, each by its most abnormal finding."""
     firsts: dict[tuple[str, ...], Finding] = {}
@@ -182,26 +150,46 @@ def _stories(run: Run, findings: Findings, top: int) -> list[_Story]:
         if len(firsts) == top:
             break
         firsts.setdefault(tuple(getattr(finding, name) for name in _STORY), finding)
-    levels, stories = _levels(run, firsts.values()), []
+    counts, stories = _counts(run, firsts.values()), []
     for story, finding in firsts.items():
         same = _about(findings.table, **dict(zip(_STORY, story, strict=True)))
-        stories.append(levels[finding.window].story(finding, same))
+        series = _series(run.settings, counts[finding.window], finding, same)
+        stories.append(_Story(finding, same.num_rows - 1, series))
     return stories
 
 
-def _levels(run: Run, findings: Iterable[Finding]) -> dict[str, _Level]:
+def _counts(run: Run, findings: Iterable[Finding]) -> dict[str, pa.Table]:
     """Return what to draw, by window: each level is read once, for all its users together."""
     users: dict[str, set[str]] = {}
     for finding in findings:
         users.setdefault(finding.window, set()).add(finding.user)
-    settings = run.settings
+    return {
+        label: run.changelog.counters(as_window(label).size_ms, users=names).to_table()
+        for label, names in users.items()
+    }
+
+
+def _series(settings: Settings, level: pa.Table, finding: Finding, same: pa.Table) -> LevelCounts:
+    """Return the counts around a finding; ``same`` are the findings of its story."""
+    mine = _about(level, user=finding.user, action=finding.action)
+    times, counts = mine["window_start_ms"].to_numpy(), mine["count"].to_numpy()
+    order, start = np.argsort(times), finding.window_start_ms
+    times, counts = times[order], counts[order].astype(np.int64)
+    if start not in times:
+        # A count that is too small to be recorded is still known from its finding.
+        place = np.searchsorted(times, start)
+        times, counts = np.insert(times, place, start), np.insert(counts, place, finding.count)
     least = dict(zip(settings.windows, settings.min_count, strict=False))
-    levels = {}
-    for label, names in users.items():
-        window = as_window(label)
-        counts = run.changelog.counters(window.size_ms, users=names).to_table()
-        levels[label] = _Level(window, counts, least.get(label, 1))
-    return levels
+    return LevelCounts(
+        window=as_window(finding.window),
+        times_ms=times,
+        counts=counts,
+        flagged_ms=np.unique(same["window_start_ms"].to_numpy()),
+        expected_low=finding.expected_low,
+        expected_high=finding.expected_high,
+        ceiling=finding.ceiling,
+        min_count=least.get(finding.window, 1),
+    )
 
 
 def _about(table: pa.Table, **wanted: str) -> pa.Table:
