@@ -6,18 +6,7 @@ from fractions import Fraction
 from math import log2
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.plots.axes import (
-    SMALL,
-    captioned,
-    empty,
-    few_of,
-    head,
-    height,
-    new_axes,
-    say,
-    shown,
-    wrapped,
-)
+from kstoolkit.plots.axes import captioned, empty, few_of, height, new_axes, say, shown, wrapped
 from kstoolkit.plots.marks import name_rows
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
 from kstoolkit.records import counted
@@ -162,9 +151,7 @@ def plot_advice(advice: Records[Advice], *, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0, 1)
     ax.spines["bottom"].set_visible(False)
     ax.set_xticks([])
-    ax.set_xlabel("\n".join(more), color=INK, fontsize=SMALL)
-    head(ax, _seen(advice, rows))
-    return ax
+    return captioned(ax, _seen(advice, rows), notes=more)
 
 
 def _rows(advice: Records[Advice]) -> list[tuple[str, str, str]]:

@@ -82,11 +82,13 @@ def _batch_strips(batches: Batches, group: int) -> list[Strip]:
     rate = np.divide(events, seconds, out=np.full(len(batches), np.nan), where=seconds > 0)
     rows = [None if each is None else each.rows for each in batches.state]
     memory = [None if each is None else each.memory_bytes for each in batches.state]
-    edges = np.minimum(np.arange(-(-len(batches) // group) + 1) * float(group), len(batches))
+    starts = np.arange(0, len(batches), group)
+    edges = np.append(starts, len(batches)).astype(float)
     written, state = PARTS[3], PARTS[4]
 
     def strip(name: str, values: Floats, look: _Look, printed: _Printed, **options: Any) -> Strip:
-        heights, last = _highest(values, group), values[-1]
+        # The highest value of each group; not-a-number where none of them is known.
+        heights, last = np.fmax.reduceat(values, starts), values[-1]
         return _strip(name, heights, edges, look=look, printed=printed, last=last, **options)
 
     return [
@@ -120,14 +122,6 @@ def _strip(
 
 def _floats(figures: Sequence[float | None]) -> Floats:
     return np.array([np.nan if each is None else float(each) for each in figures])
-
-
-def _highest(values: Floats, group: int) -> Floats:
-    """Return the highest value of each group; not-a-number where none of them is known."""
-    padded = np.append(values, np.full(-values.size % group, np.nan)).reshape(-1, group)
-    known = ~np.isnan(padded)
-    highest = np.max(np.where(known, padded, -np.inf), axis=1)
-    return np.where(known.any(axis=1), highest, np.nan)
 
 
 def _batch_notes(batches: Batches, group: int) -> list[str]:
@@ -276,8 +270,8 @@ def _parts(batches: Sequence[MicroBatch], edges: Floats) -> tuple[Steps, ...]:
 
 def _unknown_spans(lost: NDArray[np.bool_], edges: Floats) -> list[tuple[float, float]]:
     """Return from where to where nothing is known."""
-    changes = np.flatnonzero(np.diff(np.concatenate([[False], lost, [False]]).astype(np.int8)))
-    return [(float(edges[a]), float(edges[b])) for a, b in zip(*[iter(changes)] * 2, strict=True)]
+    ends = edges[np.flatnonzero(np.diff(lost, prepend=False, append=False))]
+    return [(float(first), float(last)) for first, last in ends.reshape(-1, 2)]
 
 
 def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
