@@ -16,15 +16,7 @@ import typer
 
 from kstoolkit.cli import options
 from kstoolkit.cli.options import Format, argument, expire_given, optional, settings_in, switch
-from kstoolkit.cli.terminal import (
-    FAULT,
-    note,
-    print_csv,
-    print_json,
-    print_table,
-    print_texts,
-    say,
-)
+from kstoolkit.cli.terminal import FAULT, note, print_csv, print_json, print_table, print_texts, say
 from kstoolkit.environment import doctor as diagnosed
 from kstoolkit.errors import ConfigurationError, InputError, LargeReportWarning, guessed
 from kstoolkit.markup import shortened

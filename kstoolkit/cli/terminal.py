@@ -31,13 +31,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar
 import typer
 
 from kstoolkit.environment import CALM_NUMPY
-from kstoolkit.errors import (
-    KstoolkitError,
-    RestartsSpent,
-    Sentence,
-    StaleResultWarning,
-    UserError,
-)
+from kstoolkit.errors import KstoolkitError, RestartsSpent, Sentence, StaleResultWarning, UserError
 from kstoolkit.records import Records
 
 if TYPE_CHECKING:

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from ipywidgets import (
-    Combobox,
-    Dropdown,
-    Layout,
-    NaiveDatetimePicker,
-    Select,
-    Text,
-)
+from ipywidgets import Combobox, Dropdown, Layout, NaiveDatetimePicker, Select, Text
 from traitlets import TraitError
 
 from kstoolkit.errors import ConfigurationError

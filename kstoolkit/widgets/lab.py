@@ -11,13 +11,7 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import (
-    BoundedFloatText,
-    BoundedIntText,
-    Dropdown,
-    FloatProgress,
-    HBox,
-)
+from ipywidgets import BoundedFloatText, BoundedIntText, Dropdown, FloatProgress, HBox
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, isolated, joined, plain

@@ -24,17 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
-from ipywidgets import (
-    HTML,
-    Button,
-    Checkbox,
-    Dropdown,
-    HBox,
-    Layout,
-    SelectionSlider,
-    VBox,
-    Widget,
-)
+from ipywidgets import HTML, Button, Checkbox, Dropdown, HBox, Layout, SelectionSlider, VBox, Widget
 from traitlets import dlink, link
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
