@@ -128,24 +128,23 @@ class _Grid:
         return f"columns {columns.start + 1} to {columns.stop} of {total}{more}"
 
 
-_COUNTED = -1
-
-
-def grid_of(table_: pd.DataFrame | pa.Table, limit: int, *, total: int | None = _COUNTED) -> _Grid:
+def grid_of(table_: pd.DataFrame | pa.Table, limit: int | None, *, has_more: bool = False) -> _Grid:
     """Return the first ``limit`` rows of a DataFrame or an Arrow table, or of the beginning of one.
 
-    ``total`` is how many there are altogether; ``None`` if there are more, and nobody counted them.
+    None is as many as one person looks at. ``has_more`` is whether there are more than the table
+    has, which nobody counted.
 
     Examples
     --------
     >>> grid_of(pd.DataFrame({"user": ["anna", "bo"], "count": [3, 1200]}), 1)
     _Grid(names=['user', 'count'], rows=[('anna', '3')], numbers=frozenset({1}), total=2)
     """
-    there = len(table_) if total == _COUNTED else total
+    there = None if has_more else len(table_)
+    most = SHOWN_ROWS if limit is None else limit
     if isinstance(table_, pa.Table):
-        first = table_.slice(0, limit)
+        first = table_.slice(0, most)
         return _grid(first.column_names, [*map(_values, first.columns)], there)
-    head = table_.head(limit)
+    head = table_.head(most)
     index = _index(head)
     columns = [head.iloc[:, place].tolist() for place in range(head.shape[1])]
     names = [*(name for name, _ in index), *map(_name, head.columns)]
@@ -367,7 +366,7 @@ def rows_part(rows: Any, ids: Ids, limit: int | None) -> ReportPart:
         found = rows.to_arrow(limit=SHOWN_ROWS if limit is None else limit)
     has_more = any(issubclass(each.category, LimitedResultWarning) for each in told)
     shown = found.drop_columns([name for name in found.column_names if name in _BYTES])
-    table = grid_of(shown, len(shown), total=None if has_more else len(shown)).html()
+    table = grid_of(shown, len(shown), has_more=has_more).html()
     body = joined(
         line(rows), plotted(rows, key), table if len(shown) else nothing(f"No {title.lower()}.")
     )

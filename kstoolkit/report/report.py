@@ -31,7 +31,6 @@ from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.report.figures import figure_of, plotted, titles, whole
 from kstoolkit.report.findings import finding_part, findings_part
 from kstoolkit.report.frames import (
-    SHOWN_ROWS,
     frame_span,
     grid_of,
     line,
@@ -156,7 +155,7 @@ def _text_part(told: str, ids: Ids, _limit: int | None) -> ReportPart:
 
 
 def _table_part(table: pd.DataFrame | pa.Table, ids: Ids, limit: int | None) -> ReportPart:
-    grid = grid_of(table, SHOWN_ROWS if limit is None else limit)
+    grid = grid_of(table, limit)
     title = _columns(grid.names)
     section = Section(key=ids.new("table"), heading=isolated(title), body=grid.html())
     return ReportPart(title=title, section=section, span_ms=frame_span(table))
@@ -207,7 +206,7 @@ def _told(thing: Any, limit: int | None) -> Html | None:
         unknown = {name: f"unknown ({why})" for name, why in thing.unknown.items()}
         return _facts(thing.changes() | unknown)
     if hasattr(thing, "to_pandas"):
-        return grid_of(thing.to_pandas(), SHOWN_ROWS if limit is None else limit).html()
+        return grid_of(thing.to_pandas(), limit).html()
     return _facts(thing.to_dict()) if hasattr(thing, "to_dict") else None
 
 

@@ -11,14 +11,7 @@ import pyarrow as pa
 from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
 from kstoolkit.markup import isolated, text
 from kstoolkit.records import Record, Records, counted
-from kstoolkit.report.frames import (
-    SHOWN_ROWS,
-    frame_span,
-    grid_of,
-    record_part,
-    records_part,
-    rows_part,
-)
+from kstoolkit.report.frames import frame_span, grid_of, record_part, records_part, rows_part
 from kstoolkit.report.page import LONGEST_TITLE, ReportPart, Section, joint, keyed, renamed
 from kstoolkit.report.tables import nothing, shown_path
 from kstoolkit.rocksdb.lab.results import Comparison, LevelWork, Moment, Trial
@@ -148,7 +141,7 @@ def _busiest(changelog: Changelog, window_ms: int) -> pa.Table:
 
 
 def _table(title: str, frame: pa.Table, ids: Ids, limit: int | None) -> ReportPart:
-    body = grid_of(frame, SHOWN_ROWS if limit is None else limit).html()
+    body = grid_of(frame, limit).html()
     section = Section(key=ids.new(keyed(title)), heading=text(title), body=body)
     return ReportPart(title=title, section=section, span_ms=frame_span(frame))
 
