@@ -264,7 +264,9 @@ class MemoryPanel(Panel):
         except ConfigurationError as error:
             self._said.say(str(error))
             return
-        told = [f"{self._in_words()}{self._largest()}.", self._not_in_it()]
+        lacking = ", ".join(self._lacking())
+        told = [f"{self._in_words()}{self._largest()}."]
+        told.append(f"Not in it, as unknown: {lacking}." if lacking else "")
         told.append("" if self._measured is None else self._measured.words)
         self._words.put(joined(*(element("p", each) for each in told if each)))
         self._newest.ask(self._draw)
@@ -316,10 +318,6 @@ class MemoryPanel(Panel):
     def _lacking(self) -> list[str]:
         terms = self.plan.terms if self.plan is not None else ()
         return [each.term for each in terms if each.total_bytes is None]
-
-    def _not_in_it(self) -> str:
-        lacking = self._lacking()
-        return f"Not in it, as unknown: {', '.join(lacking)}." if lacking else ""
 
     def _static(self) -> Html:
         terms = self.plan.terms if self.plan is not None else ()
