@@ -302,10 +302,9 @@ def _lag_row(each: LagOfPartition) -> Row:
     color, name = (FLAGGED, "never caught up with") if falls_behind else (COUNTED, "waiting")
     waiting = RowPart(size=each.lag_records or 0, color=color, name=name)
     gone = RowPart(size=each.gone_records, color="none", hatch="//", name="gone unread")
-    figures = dict(zip(("lag", "time", "read", "come", "until"), each.cells()[4:], strict=True))
-    said = figures["lag"]
+    said, _time, _read, _come, until = each.cells()[4:]
     if each.lag_records and each.catch_up_seconds is not None:
-        said = f"{said}, caught up in {figures['until']}"
+        said = f"{said}, caught up in {until}"
     return Row(f"{each.topic} {each.partition}", (waiting, gone), said)
 
 
