@@ -14,7 +14,7 @@ and starts before the last one up to which there are records that are not read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -155,7 +155,7 @@ class ResetPlan:
     moves: tuple[Move, ...]
     in_part: tuple[PartWindows, ...] = ()
     warnings: tuple[str, ...] = ()
-    refusal: str | None = field(default=None)
+    refusal: str | None = None
 
     @property
     def again_records(self) -> int:
@@ -213,11 +213,13 @@ def _moment_text(value_ms: int) -> str:
 To = str | datetime | Mapping[int, int]
 """``"earliest"``, ``"latest"``, a time (an aware datetime or ISO 8601), or offsets by partition."""
 
+_Where = str | datetime | dict[int, int]
+"""The same once it is checked: one of two words, a time in UTC, or offsets."""
+
 _HINT = "Give 'earliest', 'latest', a time such as 2026-01-31T08:00Z, or {partition: offset}."
 
 
-def _checked_to(to: object) -> str | datetime | dict[int, int]:
-    """Return where to go: one of two words, a time in UTC, or offsets."""
+def _checked_to(to: object) -> _Where:
     if isinstance(to, Mapping) and to:
         return _offsets(to)
     if isinstance(to, str) and to in {"earliest", "latest"}:
@@ -233,7 +235,7 @@ def _checked_to(to: object) -> str | datetime | dict[int, int]:
 
 
 def _targets_of(
-    to: str | datetime | dict[int, int],
+    to: _Where,
     cluster: Cluster,
     topic: str,
     reach: Mapping[int, Reach],
@@ -249,15 +251,13 @@ def _targets_of(
     if to == "latest":
         return {each: at.end for each, at in reach.items()}
     if isinstance(to, datetime):
-        moment_ms = round(to.timestamp() * 1_000)
-        return cluster.offsets_at(topic, sorted(reach), moment_ms)
+        return cluster.offsets_at(topic, sorted(reach), round(to.timestamp() * 1_000))
     named = {} if isinstance(to, str) else to
     _check_there(named, topic, reach)
     return {each: named.get(each, _kept(at, positions.get(each))) for each, at in reach.items()}
 
 
-def _to_in_words(to: str | datetime | Mapping[int, int]) -> str:
-    """Return where to go, as people would write it."""
+def _to_in_words(to: _Where) -> str:
     if isinstance(to, datetime):
         return to.isoformat()
     if isinstance(to, str):
@@ -301,9 +301,7 @@ def _moment(to: object) -> datetime | None:
         return None
 
 
-def _reset_group(
-    reader: GroupReader, to: str | datetime | dict[int, int], *, dry_run: bool
-) -> ResetPlan:
+def _reset_group(reader: GroupReader, to: _Where, *, dry_run: bool) -> ResetPlan:
     """Return what a reset of a consumer group does; do it, unless it is only planned."""
     facts = group_facts(reader.cluster, reader.group)
     topic = reader.topic or _only_topic(reader)
@@ -323,19 +321,12 @@ def _only_topic(reader: GroupReader) -> str:
     if len(topics) == 1:
         return topics[0]
     message = f"Which topic? The group {reader.group!r} has read {len(topics)}."
-    raise ConfigurationError(
-        message,
-        hint=naming(
-            "Give {topic}; it has: {topics}.",
-            topic=Option("topic", "..."),
-            topics=", ".join(topics),
-        ),
-    )
+    hint = "Give {topic}; it has: {topics}."
+    told = naming(hint, topic=Option("topic", "..."), topics=", ".join(topics))
+    raise ConfigurationError(message, hint=told)
 
 
-def _planned_for_group(
-    reader: GroupReader, facts: GroupFacts, topic: str, to: str | datetime | dict[int, int]
-) -> ResetPlan:
+def _planned_for_group(reader: GroupReader, facts: GroupFacts, topic: str, to: _Where) -> ResetPlan:
     reach = reader.cluster.facts(topic, committed=False).reach
     known = {each.number: at for each, at in facts.committed.items() if each.topic == topic}
     targets = _targets_of(to, reader.cluster, topic, reach, known)
@@ -370,39 +361,26 @@ def _members(facts: GroupFacts) -> str:
     return f"it is {facts.state}, with {counted(facts.members, 'members')}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Cuts:
-    """The moments at which reading begins, epoch ms, by partition, as far as records tell.
-
-    From ``begin_ms`` on records are read; up to ``cut_ms`` there are, or were, records that are not
-    read: nothing for partitions that are read whole.
-    """
-
-    begin_ms: Mapping[int, int]
-    cut_ms: Mapping[int, int]
-
-
 def _cuts_of(
     cluster: Cluster, topic: str, reach: Mapping[int, Reach], targets: Mapping[int, int]
-) -> _Cuts:
-    """Return when reading begins at some offsets."""
-    there = {each: at for each, at in targets.items() if at < reach[each].end}
-    before = {each: at - 1 for each, at in targets.items() if at > reach[each].first}
-    begins, cuts = (
-        {place.number: moment_ms for place, moment_ms in times.items()}
-        for times in record_times(cluster, *(_placed(topic, each) for each in (there, before)))
-    )
-    cut_ms = {each: moment_ms + 1 for each, moment_ms in cuts.items()}
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the moments at which reading begins, epoch ms, by partition, as far as records tell.
+
+    From the first on records are read; up to the second there are, or were, records that are not
+    read: nothing for partitions that are read whole.
+    """
+    places = {Partition(topic, each): at for each, at in targets.items()}
+    there = {each: at for each, at in places.items() if at < reach[each.number].end}
+    before = {each: at - 1 for each, at in places.items() if at > reach[each.number].first}
+    begun, cut = record_times(cluster, there, before)
+    begins = {place.number: moment_ms for place, moment_ms in begun.items()}
+    cut_ms = {place.number: moment_ms + 1 for place, moment_ms in cut.items()}
     # Where all that came before is gone from the topic, it may have been as new as what is there.
     gone = {each for each, at in targets.items() if at == reach[each].first > 0}
     cut_ms |= {each: begins[each] for each in gone & begins.keys()}
     # Beyond the newest record, the next one comes later.
     begin_ms = {each: begins.get(each, cut_ms.get(each)) for each in targets}
-    return _Cuts({each: at for each, at in begin_ms.items() if at is not None}, cut_ms)
-
-
-def _placed(topic: str, offsets: Mapping[int, int]) -> dict[Partition, int]:
-    return {Partition(topic, each): at for each, at in offsets.items()}
+    return {each: at for each, at in begin_ms.items() if at is not None}, cut_ms
 
 
 def _windows_in_part(
@@ -430,9 +408,7 @@ _IS_ANOTHER = (
 )
 
 
-def _reset_run(
-    reader: RunReader, to: str | datetime | dict[int, int], *, dry_run: bool
-) -> ResetPlan:
+def _reset_run(reader: RunReader, to: _Where, *, dry_run: bool) -> ResetPlan:
     """Return what a reset of a run does; do it, unless it is only planned."""
     folder = reader.folder
     refusal = "It is counting at present: stop it first." if folder.is_held() else None
@@ -449,9 +425,7 @@ def _reset_run(
     return replace(plan, done=True)
 
 
-def _planned_for_run(
-    reader: RunReader, to: str | datetime | dict[int, int]
-) -> tuple[ResetPlan, Settings]:
+def _planned_for_run(reader: RunReader, to: _Where) -> tuple[ResetPlan, Settings]:
     """Return the plan, and the settings that the run's folder gets by it."""
     facts, settings = reader.cluster.facts(reader.topic), reader.settings()
     known = {place.number: at for place, at in reader.positions(facts).items()}
@@ -485,15 +459,13 @@ def _with_windows(
 ) -> ResetPlan:
     """Return the plan with the windows that are read in part, and what to do about them."""
     targets = {each.partition: each.target for each in plan.moves}
-    cuts = _cuts_of(reader.cluster, facts.name, facts.reach, targets)
-    in_part = _windows_in_part(
-        settings.cascade.windows, cuts.begin_ms.values(), cuts.cut_ms.values()
-    )
+    begin_ms, cut_ms = _cuts_of(reader.cluster, facts.name, facts.reach, targets)
+    in_part = _windows_in_part(settings.cascade.windows, begin_ms.values(), cut_ms.values())
     told = []
     if in_part:
         is_first = all(at == facts.reach[each].first for each, at in targets.items())
         told.append(_too_low(in_part, is_first=is_first))
-    untold = sorted({each for each, at in targets.items() if at > 0} - cuts.cut_ms.keys())
+    untold = sorted({each for each, at in targets.items() if at > 0} - cut_ms.keys())
     if untold:
         which = f"partition{'s' if len(untold) > 1 else ''} {', '.join(map(str, untold))}"
         told.append(f"No record of {which} tells a time: more windows may be read in part.")
@@ -513,7 +485,6 @@ def _too_low(in_part: Sequence[PartWindows], *, is_first: bool) -> str:
 
 
 def _run_warnings(plan: ResetPlan, settings: Settings) -> Iterator[str]:
-    """Yield what else it costs."""
     again = counted(plan.again_records, "records")
     if plan.again_records and settings.time == "processing":
         yield f"{again} are counted again, in the windows of the time when they are read again."
