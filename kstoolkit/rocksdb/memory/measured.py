@@ -35,50 +35,19 @@ _IDENTITY = re.compile(r"^Block cache (\S+@\S+) capacity: ", re.MULTILINE)
 _MEMTABLES = re.compile(r"\bWriteBuffer\((\d+),")
 
 
-@dataclass(frozen=True, slots=True)
-class _BlockCache:
-    """One block cache: what RocksDB calls it, its sizes, and how many column families have it.
-
-    What is pinned is inside the usage; so are memtables, if it is charged with them.
-    """
-
-    identity: str
-    capacity_bytes: int
-    usage_bytes: int
-    pinned_bytes: int
-    charged_with_memtables: bool
-    num_users: int
-
-
-def _block_caches(handles: Iterable[Rdict]) -> list[_BlockCache]:
-    """Return each cache once; a column family without a cache adds none."""
+def _users_of_caches(handles: Iterable[Rdict]) -> list[list[Rdict]]:
+    """Return the column families by the cache that they have; those without one are left out."""
     users: dict[str, list[Rdict]] = {}
     for place, handle in enumerate(handles):
         if handle.property_int_value("rocksdb.block-cache-capacity") is not None:
-            users.setdefault(_identity(handle, place), []).append(handle)
-    return [_cache(identity, having) for identity, having in users.items()]
+            found = _IDENTITY.search(_entry_stats(handle))
+            users.setdefault(found[1] if found else f"of handle {place}", []).append(handle)
+    return list(users.values())
 
 
-def _identity(handle: Rdict, place: int) -> str:
-    found = _IDENTITY.search(_entry_stats(handle))
-    return found[1] if found else f"of handle {place}"
-
-
-def _cache(identity: str, users: list[Rdict]) -> _BlockCache:
-    one = users[0]
-    memtables = _MEMTABLES.search(_entry_stats(one))
-    return _BlockCache(
-        identity,
-        capacity_bytes=_size(one, "capacity"),
-        usage_bytes=_size(one, "usage"),
-        pinned_bytes=_size(one, "pinned-usage"),
-        charged_with_memtables=memtables is not None and int(memtables[1]) > 0,
-        num_users=len(users),
-    )
-
-
-def _size(handle: Rdict, what: str) -> int:
-    return handle.property_int_value(f"rocksdb.block-cache-{what}") or 0
+def _is_charged_with_memtables(user: Rdict) -> bool:
+    found = _MEMTABLES.search(_entry_stats(user))
+    return found is not None and int(found[1]) > 0
 
 
 def _entry_stats(handle: Rdict) -> str:
@@ -261,13 +230,14 @@ def memory_parts(
 
     ``memtables_in_cache`` None: as the cache itself says, whose account may be some seconds old.
     """
-    caches = _block_caches(handles)
+    users = _users_of_caches(handles)
+    caches = [having[0] for having in users]  # whoever has a cache answers for it
     live = _sum(handles, "cur-size-all-mem-tables")
     every = _sum(handles, "size-all-mem-tables")
     readers = _sum(handles, "estimate-table-readers-mem")
-    usage = sum(each.usage_bytes for each in caches)
+    usage = _sum(caches, "block-cache-usage") or 0
     if memtables_in_cache is None:
-        memtables_in_cache = any(each.charged_with_memtables for each in caches)
+        memtables_in_cache = any(map(_is_charged_with_memtables, caches))
     total = known_total([0 if memtables_in_cache else every, usage, readers])
     process, arrow = process_memory(), pa.total_allocated_bytes()
     rest = None if None in {process.rss_bytes, total} else _less(process.rss_bytes, total, arrow)
@@ -287,10 +257,10 @@ def memory_parts(
     return MemoryParts(
         path=path,
         block_cache_usage_bytes=usage,
-        block_cache_pinned_bytes=sum(each.pinned_bytes for each in caches),
-        block_cache_capacity_bytes=sum(each.capacity_bytes for each in caches),
+        block_cache_pinned_bytes=_sum(caches, "block-cache-pinned-usage") or 0,
+        block_cache_capacity_bytes=_sum(caches, "block-cache-capacity") or 0,
         num_block_caches=len(caches),
-        block_cache_shared=any(each.num_users > 1 for each in caches),
+        block_cache_shared=any(len(having) > 1 for having in users),
         memtables_in_cache=memtables_in_cache,
         arrow_bytes=arrow,
         plan=plan,
