@@ -47,10 +47,12 @@ if TYPE_CHECKING:
 
 _TIME = r"([0-9]{4})/([0-9]{2})/([0-9]{2})-([0-9]{2}):([0-9]{2}):([0-9]{2})\.([0-9]{6})"
 _HEAD = re.compile(_TIME + r" ([0-9a-fx]{1,32}) ?")
-_ORIGINAL = re.compile(r"\(Original Log Time " + _TIME + r"\) ?")
 _LEVEL = re.compile(r"\[(DEBUG|INFO|WARN|ERROR|FATAL|HEADER)\] ?")
-_PLACE = re.compile(r"\[[^\[\]\s]{1,200}:[0-9]{1,9}\] ?")
-_FAMILY = re.compile(r"\[((?!JOB [0-9])[^\]]{1,200})\] ")
+_MESSAGE = re.compile(
+    rf"(?P<original>\(Original Log Time {_TIME}\) ?)?"
+    r"(?:\[[^\[\]\s]{1,200}:[0-9]{1,9}\] ?)?"  # its place in RocksDB's code
+    r"(?:\[(?P<family>(?!JOB [0-9])[^\]]{1,200})\] )?"
+)
 _NATIVE = re.compile(r"\[NativeRocksDB-(\w{1,20})\] ?")
 _NATIVE_MARK = "[NativeRocksDB-"
 _STORE = re.compile(r"StateStoreId\[ ?([^\[\]]{1,200}?) ?\]")
@@ -124,11 +126,18 @@ def _time_of(text: str) -> datetime | None:
 
 
 def _of_rocksdb(rest: str, written: datetime | None) -> LogLine:
-    level, rest = _taken(_LEVEL, rest)
-    original, rest = _original(rest)
-    _, rest = _taken(_PLACE, rest)
-    family, rest = _taken(_FAMILY, rest)
-    return LogLine(rest, original or written, (level or "info").lower(), family)
+    level = _LEVEL.match(rest)
+    message = rest[level.end() :] if level else rest
+    return _of_message(message, written, level[1].lower() if level else "info")
+
+
+def _of_message(text: str, written: datetime | None, level: str, **more: Any) -> LogLine:
+    """Return a line by its message: of a buffered one, with when it was logged itself."""
+    begin = next(_MESSAGE.finditer(text))  # all of it may be absent, so it always matches
+    original = _moment(begin.groups()[1:8]) if begin["original"] else None
+    if original is not None:
+        written, more["in_utc"] = original, False
+    return LogLine(text[begin.end() :], written, level, begin["family"], **more)
 
 
 def _of_spark(text: str) -> list[LogLine]:
@@ -141,25 +150,15 @@ def _of_spark(text: str) -> list[LogLine]:
     first, *others = message[mark.end() :].rstrip("\n").split("\n")
     time, store = _LOG4J_TIME.match(begins), _STORE.search(begins)
     written = _moment(time.groups()[:7]) if time else None
-    original, rest = _original(first)
-    _, rest = _taken(_PLACE, rest)
-    family, rest = _taken(_FAMILY, rest)
-    line = LogLine(
-        rest,
-        original or written,
+    line = _of_message(
+        first,
+        written,
         _level_name(mark[1]),
-        family,
         native=True,
-        in_utc=original is None and bool(time and time[8]),
+        in_utc=bool(time and time[8]),
         store=store[1] if store else None,
     )
     return [line, *(LogLine(each, continued=True) for each in others)]
-
-
-def _original(text: str) -> tuple[datetime | None, str]:
-    """Return when a buffered line was logged, by the writer's own clock, and what follows."""
-    match = _ORIGINAL.match(text)
-    return (_moment(match.groups()), text[match.end() :]) if match else (None, text)
 
 
 def _json_parts(text: str) -> tuple[str, str]:
@@ -177,14 +176,6 @@ def _level_name(level: str) -> str:
         level = _LEVELS[int(level)]
     name = level.lower().removesuffix("_level")
     return name if name in _LEVELS else "info"
-
-
-def _taken(pattern: re.Pattern[str], text: str) -> tuple[str | None, str]:
-    """Return the first group of what a text begins with, and the rest of the text."""
-    match = pattern.match(text)
-    if match is None:
-        return None, text
-    return (match[1] if match.re.groups else match[0]), text[match.end() :]
 
 
 def _moment(parts: tuple[str | None, ...]) -> datetime | None:
@@ -471,11 +462,17 @@ _OPTIONS_OF_FAMILY = re.compile(r"-{3,40} Options for column family \[(.{0,200})
 _OPTION = re.compile(r"\s{0,80}Options\.([\w.\[\] ]{1,100}): ?(.{0,1000})")
 _TABLE = re.compile(r"\s{0,80}table_factory options:")
 _OF_TABLE = re.compile(r"\s{1,80}([a-z]\w{0,80}) ?: ?(.{1,1000})")
-_FIGURES = ("rocksdb_version", "compiled", "began_at", "utc_offset", "level")
 _OF_LEVEL_INFO = re.compile(
     r"EVENT_LOG_v1 |\[JOB [0-9]|Creating manifest|Recovering from manifest|Level summary"
 )
-_HEADER_ONLY = "it holds only the header, which some versions of RocksDB write at any level"
+_NO_HEAD = "the file doesn't begin with RocksDB's header"
+_WHY_UNKNOWN = {
+    "rocksdb_version": _NO_HEAD,
+    "compiled": _NO_HEAD,
+    "began_at": NO_ZONE,
+    "utc_offset": NO_ZONE,
+    "level": "it holds only the header, which some versions of RocksDB write at any level",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -548,9 +545,7 @@ class _LogHead:
     def __init__(self, zone: tzinfo | None) -> None:
         self._clock = WriterClock(zone)
         self._first: LogLine | None = None
-        self._version: str | None = None
-        self._compiled: str | None = None
-        self._level: str | None = None
+        self._told: dict[str, Any] = dict.fromkeys(_WHY_UNKNOWN)
         self._forwarded = False
         self._family: str | None = None
         self._of_table = False
@@ -571,17 +566,16 @@ class _LogHead:
     def record(self, path: Path) -> LogFile:
         """Return what the head said."""
         began = self._clock.utc(self._first) if self._first else None
-        told = (self._version, self._compiled, began, self._offset(began), self._level)
-        values = dict(zip(_FIGURES, told, strict=True))
-        whys = self._whys()
-        unknown = {name: whys[name] for name, value in values.items() if value is None}
+        told = self._told | {"began_at": began, "utc_offset": self._offset(began)}
+        nothing = None if self._first else "the file holds no line of RocksDB"
+        unknown = {each: nothing or _WHY_UNKNOWN[each] for each in told if told[each] is None}
         return LogFile(
             str(path),
             path.stat().st_size,
             forwarded=self._forwarded,
             options=tuple(self._options),
             unknown=unknown,
-            **values,  # type: ignore[arg-type] # by name
+            **told,
         )
 
     def _offset(self, began: datetime | None) -> timedelta | None:
@@ -589,19 +583,13 @@ class _LogHead:
             return self._clock.offset
         return self._first.written - began.replace(tzinfo=None)
 
-    def _whys(self) -> dict[str, str]:
-        if self._first is None:
-            return dict.fromkeys(_FIGURES, "the file holds no line of RocksDB")
-        no_head = "the file doesn't begin with RocksDB's header"
-        whys = (no_head, no_head, NO_ZONE, NO_ZONE, _HEADER_ONLY)
-        return dict(zip(_FIGURES, whys, strict=True))
-
     def _show(self, line: LogLine) -> None:
         """Note how much the writer logs: what it logged is no more severe than its level."""
         if line.level == "info" and not (line.native or _OF_LEVEL_INFO.match(line.text)):
             return  # a header looks the same
         if line.level != "header":
-            self._level = min(line.level, self._level or line.level, key=_LEVELS.index)
+            least = self._told["level"] or line.level
+            self._told["level"] = min(line.level, least, key=_LEVELS.index)
 
     def _read(self, text: str) -> None:
         family, option = _OPTIONS_OF_FAMILY.match(text), _OPTION.fullmatch(text)
@@ -614,10 +602,10 @@ class _LogHead:
         elif option:
             self._keep(option[1].strip(), option[2].strip())
         elif text.startswith(_VERSION):
-            self._version = text.removeprefix(_VERSION).strip()
+            self._told["rocksdb_version"] = text.removeprefix(_VERSION).strip()
             self._family = None
         elif text.startswith(_COMPILED):
-            self._compiled = text.removeprefix(_COMPILED).strip()
+            self._told["compiled"] = text.removeprefix(_COMPILED).strip()
 
     def _table_option(self, match: re.Match[str] | None) -> None:
         if match:

@@ -29,6 +29,7 @@ _NOT_DUMPED = "the dump doesn't hold it"
 """Why a figure of a dump is unknown."""
 
 _SCALE = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_CELL = re.compile(r"\S+(?: [KMGT]?B(?!\S))?")
 _IN_BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
 
@@ -71,12 +72,7 @@ class LevelStats(Record):
         >>> LevelStats.of_row("default", ["Level", "Files", "Size", "W-Amp"], row).size_bytes
         928184
         """
-        parts: list[str] = []
-        for part in line.split():
-            if part in _IN_BYTES and parts:
-                parts[-1] += f" {part}"
-            else:
-                parts.append(part)
+        parts = _CELL.findall(" ".join(line.split()))
         if len(parts) != len(names):
             return None
         cells = dict(zip(names, parts, strict=True))
