@@ -16,7 +16,7 @@ import numpy as np
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.files.damage import rows_of
-from kstoolkit.rocksdb.files.ssts import density
+from kstoolkit.rocksdb.files.ssts import entries_in
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -104,8 +104,7 @@ def key_stats_of(
     rows, is_complete = _sampled(handle, ssts, sample)
     prefixes = Counter(key[:prefix_bytes] for key, _ in rows).most_common(top)
     hot = [HotPrefix(prefix, count, count / len(rows)) for prefix, count in prefixes]
-    entries = sum(each.num_entries for each in ssts)
-    deletions = sum(each.num_deletions for each in ssts)
+    counts = entries_in(ssts)
     densest = max(ssts, key=lambda each: each.tombstone_density or 0, default=None)
     return KeyStats(
         column_family=family,
@@ -114,12 +113,10 @@ def key_stats_of(
         key_sizes=_sizes([len(key) for key, _ in rows]),
         value_sizes=_sizes([len(value) for _, value in rows]),
         hot_prefixes=Records(hot, "prefixes"),
-        num_entries=entries,
-        num_deletions=deletions,
-        tombstone_density=density(deletions, entries),
+        **counts,
         densest_file=None if densest is None else densest.name,
         densest_file_tombstone_density=None if densest is None else densest.tombstone_density,
-        unknown=_why(no_rows=not rows, no_files=not entries),
+        unknown=_why(no_rows=not rows, no_files=not counts["num_entries"]),
     )
 
 

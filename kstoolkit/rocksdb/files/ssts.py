@@ -247,6 +247,17 @@ def density(num_deletions: int, num_entries: int) -> float | None:
     return num_deletions / num_entries if num_entries else None
 
 
+def entries_in(ssts: Sequence[Sst]) -> dict[str, Any]:
+    """Return what files have of entries and tombstones together, by the names of the figures."""
+    entries = sum(each.num_entries for each in ssts)
+    deletions = sum(each.num_deletions for each in ssts)
+    return {
+        "num_entries": entries,
+        "num_deletions": deletions,
+        "tombstone_density": density(deletions, entries),
+    }
+
+
 def known_total(sizes: Iterable[int | None]) -> int | None:
     """Return the sum; None if one of them is unknown."""
     listed = list(sizes)
@@ -350,8 +361,6 @@ def levels_of(ssts: Sequence[Sst]) -> Records[Level]:
 
 
 def _level(family: str, level: int, files: list[Sst]) -> Level:
-    entries = sum(each.num_entries for each in files)
-    deletions = sum(each.num_deletions for each in files)
     raw_bytes = known_total(size for f in files for size in (f.raw_key_bytes, f.raw_value_bytes))
     kinds = {each.compression for each in files if each.compression}
     compression = ", ".join(sorted(kinds)) or None
@@ -362,9 +371,7 @@ def _level(family: str, level: int, files: list[Sst]) -> Level:
         num_files=len(files),
         size_bytes=sum(each.size_bytes for each in files),
         raw_bytes=raw_bytes,
-        num_entries=entries,
-        num_deletions=deletions,
-        tombstone_density=density(deletions, entries),
+        **entries_in(files),
         compression=compression,
         smallest_key=min(each.smallest_key for each in files),
         largest_key=max(each.largest_key for each in files),

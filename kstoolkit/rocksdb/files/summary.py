@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.files.options import option_in
-from kstoolkit.rocksdb.files.ssts import density
+from kstoolkit.rocksdb.files.ssts import entries_in
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -133,14 +133,13 @@ def summary_of(
 
     ``footprint`` is the whole folder's, whichever of them are asked for.
     """
-    entries = sum(each.num_entries for each in ssts)
-    deletions = sum(each.num_deletions for each in ssts)
+    counts = entries_in(ssts)
     told = _option_figures(options, list(families))
     silent = _NO_OPTIONS if options is None else "the OPTIONS file does not say"
     why = {"unflushed_entries": _NOT_WRITTEN}
     why |= {name: silent for name, value in told.items() if value is None}
     versions = {each.format_version for each in ssts if each.format_version is not None}
-    if not entries:
+    if not counts["num_entries"]:
         why["tombstone_density"] = "there are no SST files"
     return StoreSummary(
         path=str(path),
@@ -152,9 +151,7 @@ def summary_of(
         apparent_bytes=footprint.apparent_bytes,
         disk_bytes=footprint.disk_bytes,
         num_levels_used=len({(each.column_family, each.level) for each in ssts}),
-        num_entries=entries,
-        num_deletions=deletions,
-        tombstone_density=density(deletions, entries),
+        **counts,
         estimated_rows=_total(families, "rocksdb.estimate-num-keys"),
         estimated_live_bytes=_total(families, "rocksdb.estimate-live-data-size"),
         num_unlisted_ssts=num_unlisted_ssts,
@@ -169,9 +166,7 @@ def summary_of(
     )
 
 
-def _option_figures(
-    options: Records[OptionsSection] | None, families: list[str]
-) -> dict[str, str | None]:
+def _option_figures(options: Records[OptionsSection] | None, families: list[str]) -> dict[str, Any]:
     if options is None:
         return dict.fromkeys(("rocksdb_version", "compaction_style", "merge_operator"))
     return {
