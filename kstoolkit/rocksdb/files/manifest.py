@@ -35,6 +35,8 @@ _NAME = re.compile(r"MANIFEST-\d+")
 _BLOCK_BYTES = 32 << 10
 _HEADER_BYTES = 7
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+_KINDS = {(True, True): _FULL, (True, False): _FIRST, (False, False): _MIDDLE, (False, True): _LAST}
+"""Whether a piece is the first of its record, and whether it is the last."""
 
 
 def check_manifest(scratch: Path, folder: Path) -> None:
@@ -146,14 +148,8 @@ def _append_record(path: Path, payload: bytes) -> None:
                 file.write(bytes(left))
                 continue
             piece, payload = payload[: left - _HEADER_BYTES], payload[left - _HEADER_BYTES :]
-            file.write(_framed(piece, _kind(is_first=first, is_last=not payload)))
+            file.write(_framed(piece, _KINDS[first, not payload]))
             first = False
-
-
-def _kind(*, is_first: bool, is_last: bool) -> int:
-    if is_first:
-        return _FULL if is_last else _FIRST
-    return _LAST if is_last else _MIDDLE
 
 
 def _framed(piece: bytes, kind: int) -> bytes:
