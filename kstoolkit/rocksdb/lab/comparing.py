@@ -362,7 +362,7 @@ def compare_profiles(
     limits, heard = _limits(seconds, disk_bytes), listener or Listener()
     found: dict[str, Watched] = {}
     levels: list[LevelWork] = []
-    with _scratch(_parent(folder)) as place, _bar(progress) as bar:
+    with _scratch(folder) as place, _bar(progress) as bar:
         planned, rows = _kept(planned, place, disk_bytes, heard)
         heard.begin(planned, [profile.name for profile in chosen])
         bar.reset(planned.writes * len(chosen))
@@ -398,16 +398,12 @@ def _limits(seconds: float, disk_bytes: int) -> _TrialLimits:
     return _TrialLimits(seconds, disk_bytes)
 
 
-def _parent(folder: str | os.PathLike[str] | None) -> Path | None:
-    if folder is not None and not Path(folder).is_dir():
-        message = f"There is no folder {str(folder)!r} to make stores in."
-        raise InputError(message, hint="Make it first, or leave it out.")
-    return None if folder is None else Path(folder)
-
-
 @contextmanager
-def _scratch(parent: Path | None) -> Iterator[Path]:
+def _scratch(parent: str | os.PathLike[str] | None) -> Iterator[Path]:
     """Yield a folder that goes in any case: at the latest when the next comparison begins."""
+    if parent is not None and not Path(parent).is_dir():
+        message = f"There is no folder {str(parent)!r} to make stores in."
+        raise InputError(message, hint="Make it first, or leave it out.")
     folder = new_scratch_folder(parent, prefix="kstoolkit-lab-")
     try:
         yield folder.path

@@ -33,7 +33,7 @@ from kstoolkit.rocksdb.lab.workloads import AskedKeys, Workload, generated, kept
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
     from rocksdict import Options, ReadOptions, WriteOptions
@@ -57,14 +57,15 @@ class _Latencies:
         """Their sum."""
         return sum(int(part.sum()) for part in self.parts) / 1e9
 
-    def percentile_us(self, percent: float) -> float | None:
+    def percentile_us(self, percent: float, first: int = 0) -> float | None:
         """Return what so many percent of the calls stay within; None if there were none."""
-        return _percentile_us(self.parts, percent)
+        parts = self.parts[first:]
+        return float(np.percentile(np.concatenate(parts), percent)) / 1e3 if parts else None
 
     def since_asked_us(self, percent: float) -> float | None:
         """Return the same for the calls since this was asked last."""
-        parts, self.asked = self.parts[self.asked :], len(self.parts)
-        return _percentile_us(parts, percent)
+        first, self.asked = self.asked, len(self.parts)
+        return self.percentile_us(percent, first)
 
 
 @dataclass(slots=True)
@@ -109,12 +110,6 @@ class _Meter:
         self.gets += len(keys)
         self.gets_found += len(sizes)
         self.got_bytes += sum(sizes)
-
-
-def _percentile_us(parts: Sequence[NDArray[np.int64]], percent: float) -> float | None:
-    if not parts:
-        return None
-    return float(np.percentile(np.concatenate(parts), percent)) / 1e3
 
 
 _TICKER = re.compile(r"^(rocksdb\.\S+) COUNT : (\d+)$", re.MULTILINE)
@@ -354,7 +349,8 @@ class _TriedStore:
         asked = AskedKeys(seed=self.workload.seed, absent_share=self.workload.absent_share)
         options = self.profile.write_options()
         due = 0.0
-        for batch in self._batches():
+        batches = kept_rows(Path(self.rows)) if self.rows else generated(self.workload)
+        for batch in batches:
             if _told_to_stop():
                 return False
             self.meter.write(self.store, batch, options)
@@ -391,9 +387,6 @@ class _TriedStore:
             sleep(_LOOK_S)
             self._tell_if_due()
         return True, busy - began
-
-    def _batches(self) -> Iterator[Operations]:
-        return kept_rows(Path(self.rows)) if self.rows else generated(self.workload)
 
     def _keep_pace(self) -> None:
         """Wait until the next batch is due, or the trial is to stop."""
@@ -439,11 +432,7 @@ def _told_to_stop(*, within_s: float = 0.0) -> bool:
 
 
 def _profile(told: dict[str, Any]) -> Profile:
-    options: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in told["options"].items()
-    }
-    options["statistics"] = True
+    options = told["options"] | {"statistics": True}
     return Profile(name=told["name"], unknown=told["unknown"], **options)
 
 
