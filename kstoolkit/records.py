@@ -288,8 +288,10 @@ class Records(Viewed, Sequence[_Row], Generic[_Row]):
         return f"Records({counted(len(self), self.kind)})"
 
     def _repr_html_(self) -> str:
+        return self._with_sources(self.to_pandas().to_html(escape=True, index=False))
+
+    def _with_sources(self, table: str) -> str:
         sources = sorted({str(figure.source) for row in self.rows for figure in row.figures()})
-        table = self.to_pandas().to_html(escape=True, index=False)
         return f"<p>{escape(repr(self))}; source: {escape(', '.join(sources) or 'none')}</p>{table}"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
@@ -392,9 +391,7 @@ class Comparison(Records[Trial]):
 
     def _repr_html_(self) -> str:
         shown = self.to_pandas().drop(columns="tickers")  # some two hundred
-        table = shown.set_index("profile").T.to_html(escape=True)
-        sources = sorted({str(figure.source) for row in self for figure in row.figures()})
-        return f"<p>{escape(repr(self))}; source: {escape(', '.join(sources) or 'none')}</p>{table}"
+        return self._with_sources(shown.set_index("profile").T.to_html(escape=True))
 
 
 class Listener:
