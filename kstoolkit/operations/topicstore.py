@@ -221,52 +221,32 @@ def _are_counts(records: TopicRecords) -> bool:
     return bool(keys) and all(each.size_ms <= _LONGEST_MS for each in blocks)
 
 
-@dataclass(frozen=True, slots=True)
-class _TopicReading:
-    """A topic, or one partition of it, from where it begins to where it ends now.
+def _reach_of(cluster: Cluster, address: Address, partition: int | None) -> dict[int, Reach]:
+    """Return where each partition of a topic, or one of them, begins and ends now."""
+    partitions = cluster.partitions(address.topic)
+    if partition is not None and partition not in partitions:
+        message = f"{address} has no partition {partition}."
+        hint = f"It has {format_count(len(partitions))}, from 0 on."
+        raise ConfigurationError(message, hint=hint)
+    return cluster.reach(address.topic, partitions if partition is None else [partition])
 
-    ``reach`` has the offsets of each partition that is read; if ``shown``, stderr says how many
-    records are read by now.
-    """
 
-    cluster: Cluster
-    address: Address
-    partition: int | None
-    reach: Mapping[int, Reach]
-    shown: bool
-
-    @classmethod
-    def of(
-        cls, cluster: Cluster, address: Address, partition: int | None, *, shown: bool
-    ) -> _TopicReading:
-        """Look where a topic, or a partition of it, begins and ends now."""
-        partitions = cluster.partitions(address.topic)
-        if partition is not None and partition not in partitions:
-            message = f"{address} has no partition {partition}."
-            hint = f"It has {format_count(len(partitions))}, from 0 on."
-            raise ConfigurationError(message, hint=hint)
-        chosen = partitions if partition is None else [partition]
-        reach = cluster.reach(address.topic, chosen)
-        return cls(cluster, address, partition, reach, shown)
-
-    @property
-    def name(self) -> str:
-        """What to call it."""
-        return f"{self.address}{'' if self.partition is None else f', {self.partition}'}"
-
-    def parts(self) -> Generator[TopicRecords]:
-        """Yield the records, many at a time."""
-        begin = {each: at.first for each, at in self.reach.items()}
-        end = {each: at.end for each, at in self.reach.items()}
-        total = sum(end.values()) - sum(begin.values())
-        with tqdm(
-            total=total, unit=" records", unit_scale=True, disable=not self.shown, file=sys.stderr
-        ) as told:
-            records = read_records(self.cluster, self.address.topic, begin, end, _AT_ONCE)
-            with closing(records):
-                for each in records:
-                    told.update(len(each))
-                    yield each
+def _parts_of(
+    cluster: Cluster, topic: str, reach: Mapping[int, Reach], *, shown: bool
+) -> Generator[TopicRecords]:
+    """Yield the records, many at a time; if ``shown``, stderr says how many are read by now."""
+    begin = {each: at.first for each, at in reach.items()}
+    end = {each: at.end for each, at in reach.items()}
+    total = sum(end.values()) - sum(begin.values())
+    with (
+        tqdm(
+            total=total, unit=" records", unit_scale=True, disable=not shown, file=sys.stderr
+        ) as told,
+        closing(read_records(cluster, topic, begin, end, _AT_ONCE)) as records,
+    ):
+        for each in records:
+            told.update(len(each))
+            yield each
 
 
 def _kind_of(store: HasRows) -> str | None:
@@ -462,10 +442,9 @@ def topic_store(
     """
     if partition is None and beside is not None:
         partition = _partition_of(beside)
-    reading = _TopicReading.of(
-        Cluster(address.bootstrap, options), address, partition, shown=progress
-    )
-    parts = reading.parts()
+    cluster = Cluster(address.bootstrap, options)
+    reach = _reach_of(cluster, address, partition)
+    parts = _parts_of(cluster, address.topic, reach, shown=progress)
     first = next(parts, None)
     as_they_are = read_as.kind is not None and not any(counted.values())
     if first is not None and not as_they_are and _are_counts(first):
@@ -477,8 +456,8 @@ def topic_store(
     if only_counts and any(counted.values()):
         message = f"{address} holds no counts of kstoolkit's."
         raise ConfigurationError(message, hint="Leave action and total out.")
-    told = _as_beside(read_as, beside)
-    found = FoldedRecords(reading.name, told, scratch=scratch)
+    name = str(address) if partition is None else f"{address}, {partition}"
+    found = FoldedRecords(name, _as_beside(read_as, beside), scratch=scratch)
     try:
         for part in chain([] if first is None else [first], parts):
             found.take_in(part.keys, part.values, part.timestamps_ms, part.headers)
