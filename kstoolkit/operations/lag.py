@@ -382,10 +382,13 @@ class _Rates:
         return sum(self.per_second.values()) if self.per_second else None
 
 
+_ONE_LOOK = _Rates({}, "not measured: it takes two looks")
+
+
 def _arriving(before: Positions | None, now: Positions) -> _Rates:
     """Return how fast records came in between two looks."""
     if before is None or now.at_seconds <= before.at_seconds:
-        return _Rates({}, "not measured: it takes two looks")
+        return _ONE_LOOK
     apart = now.at_seconds - before.at_seconds
     found = {}
     for place, reach in now.reach.items():
@@ -400,7 +403,7 @@ def _commits_read(before: Positions | None, now: Positions) -> _Rates:
     if not now.reads:
         return _Rates(dict.fromkeys(now.positions, 0.0))
     if before is None or now.at_seconds <= before.at_seconds:
-        return _Rates({}, "not measured: it takes two looks")
+        return _ONE_LOOK
     apart = now.at_seconds - before.at_seconds
     moved = {
         place: (at - before.positions[place]) / apart
@@ -408,14 +411,9 @@ def _commits_read(before: Positions | None, now: Positions) -> _Rates:
         if place in before.positions and at >= before.positions[place]
     }
     if not any(moved.values()):
-        return _Rates(
-            {},
-            naming(
-                "no commit came within {seconds} s: look longer, {over}",
-                seconds=f"{apart:,.0f}",
-                over=Option("over", "..."),
-            ),
-        )
+        why = "no commit came within {seconds} s: look longer, {over}"
+        told = naming(why, seconds=f"{apart:,.0f}", over=Option("over", "..."))
+        return _Rates({}, told)
     return _Rates(moved)
 
 

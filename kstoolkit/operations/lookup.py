@@ -196,11 +196,6 @@ def _told_by_workers(lookup: Lookup) -> Told:
     return told
 
 
-def _workers_are_silent(lookup: Lookup) -> bool:
-    """Whether the look-up was given to workers that can't tell what they count."""
-    return bool(kept_in_process().get(f"silent {lookup.identity}"))
-
-
 def _check_new(df: DataFrame, column: str) -> None:
     taken = {name.casefold() for name in df.columns}
     for name in (column, _ANSWER):
@@ -458,7 +453,7 @@ class Lookup:
         told = _told_by_workers(self) | {at_work.process: at_work.told()}
         return lookup_statistics(
             {name: each for name, each in told.items() if any(each.values())},
-            why_unknown=_SILENT if _workers_are_silent(self) else None,
+            why_unknown=_SILENT if f"silent {self.identity}" in kept_in_process() else None,
         )
 
     def __repr__(self) -> str:

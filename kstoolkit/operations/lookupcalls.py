@@ -87,10 +87,8 @@ class LookupOptions:
         if self.on_error not in get_args(OnError):
             message = f"on_error={self.on_error!r} is unknown."
             known = ", ".join(map(repr, get_args(OnError)))
-            raise ConfigurationError(
-                message,
-                hint=f"Known are {known}; the last with default=…, the value to go on with.",
-            )
+            hint = f"Known are {known}; the last with default=…, the value to go on with."
+            raise ConfigurationError(message, hint=hint)
         if (self.on_error == "default") != (self.default is not None):
             message = f"on_error={self.on_error!r} and default={self.default!r} don't go together."
             raise ConfigurationError(message, hint="Give both on_error='default' and default=….")
@@ -582,7 +580,8 @@ class LiveLookup:
 
     def count_rows(self, rows: int, failed: int) -> None:
         """Count rows that were given, and those of them whose look-up failed."""
-        self._loop.call_soon_threadsafe(self._count_rows, rows, failed)
+        self._loop.call_soon_threadsafe(self._figures.add, "rows", rows)
+        self._loop.call_soon_threadsafe(self._figures.add, "rows_failed", failed)
 
     def told(self) -> dict[str, float]:
         """Return what was counted up to now."""
@@ -590,10 +589,6 @@ class LiveLookup:
 
     async def _told(self) -> dict[str, float]:
         return self._figures.told()
-
-    def _count_rows(self, rows: int, failed: int) -> None:
-        self._figures.add("rows", rows)
-        self._figures.add("rows_failed", failed)
 
     async def _answers(self, keys: Sequence[Hashable]) -> dict[Hashable, Answer]:
         held = {key: answer for key in keys if (answer := self._cache.get(key)) is not None}
@@ -634,7 +629,9 @@ def live(options: LookupOptions) -> LiveLookup:
     kept = kept_in_process()
     with kept.setdefault("lock", threading.Lock()):
         if "loop" not in kept:
-            kept["loop"] = _running_loop()
+            kept["loop"] = loop = asyncio.new_event_loop()
+            name = "kstoolkit look-ups"
+            threading.Thread(target=loop.run_forever, name=name, daemon=True).start()
         name = f"look-up {options.identity}"
         if name not in kept:
             kept[name] = LiveLookup(options, kept["loop"])
@@ -651,12 +648,6 @@ def kept_in_process() -> dict[Any, Any]:
     module = sys.modules.setdefault(_KEPT, ModuleType(_KEPT))
     place: dict[Any, Any] = vars(module).setdefault(f"process {os.getpid()}", {})
     return place
-
-
-def _running_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="kstoolkit look-ups", daemon=True).start()
-    return loop
 
 
 def _batches(keys: Sequence[Hashable], size: int) -> list[Sequence[Hashable]]:

@@ -701,7 +701,8 @@ class _MetricsHttpServer(ThreadingMixIn, WSGIServer):
     def server_bind(self) -> None:
         """Listen, without asking the network for this machine's name."""
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = map(_as_is, self.server_address[:2])
+        address: Any = self.server_address
+        self.server_name, self.server_port = address[:2]
         self.setup_environ()
 
     def handle_error(self, *_: Any) -> None:
@@ -715,10 +716,6 @@ class _Handler(WSGIRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Say nothing: the terminal is the run's."""
-
-
-def _as_is(part: Any) -> Any:
-    return part
 
 
 def _listening(host: str, port: int) -> _MetricsHttpServer:

@@ -123,7 +123,10 @@ class JavaMemory(Record):
 def java_memory(jvm: Any) -> JavaMemory:
     """Return the memory of a Java that Python speaks to, by ``spark.sparkContext._jvm``."""
     told = _java_figures(jvm)
-    netty_bytes = _netty_bytes(jvm)  # after Arrow's part of it, which comes and goes
+    # After Arrow's part of it, which comes and goes.
+    netty_bytes = jvm.io.netty.util.internal.PlatformDependent.usedDirectMemory()
+    if netty_bytes < 0:  # it takes buffers that Java counts
+        netty_bytes = None
     total = sum(told[name] for name in _ADDED) + (netty_bytes or 0)
     process = process_memory(jvm.java.lang.ProcessHandle.current().pid())
     unknown = dict(process.unknown)
@@ -167,12 +170,6 @@ def _buffer_pools(jvm: Any, beans: Any) -> dict[str, int]:
     """Return the sizes of Java's pools of buffers: ``direct``, and several of ``mapped`` files."""
     kind = jvm.java.lang.Class.forName("java.lang.management.BufferPoolMXBean")
     return {pool.getName(): pool.getMemoryUsed() for pool in beans.getPlatformMXBeans(kind)}
-
-
-def _netty_bytes(jvm: Any) -> int | None:
-    """Return what netty counts of its own; it says -1 if it takes buffers that Java counts."""
-    size: int = jvm.io.netty.util.internal.PlatformDependent.usedDirectMemory()
-    return None if size < 0 else size
 
 
 _PROC = Path("/proc")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from kstoolkit.pipeline.status import NO_BATCH
@@ -92,9 +93,7 @@ class _Figure:
         return 0.001 if self.name.endswith("_seconds") else 1
 
 
-def _latest(in_spark: str, name: str, about: str) -> _Figure:
-    return _Figure(in_spark, name, about, adds_up=False)
-
+_latest = partial(_Figure, adds_up=False)
 
 _STREAMS_METRICS = (
     _Figure("TotalBytesWritten", "bytes_written", "Bytes written to the stores."),
