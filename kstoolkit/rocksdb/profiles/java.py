@@ -24,7 +24,7 @@ from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionPlace, defaults_be
 from kstoolkit.rocksdb.profiles.presets import kafka_streams_options
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from kstoolkit.rocksdb.profiles.options import OptionSet
 
@@ -175,12 +175,12 @@ _NO_TYPES = {"permits", "record", "sealed", "var", "yield"}
 _HINT = "Give one such as 'com.example.BoundedMemory'."
 
 
-def _check_class_name(class_name: str, *, used: Collection[str]) -> None:
-    """Check that Java takes a name for a class; one of ``used`` would hide what its source uses."""
+def _check_class_name(class_name: str) -> None:
+    """Check that Java takes a name for a class, and that it hides none that its source uses."""
     if not _is_name(class_name):
         message = f"{class_name!r} is no name of a Java class."
         raise ConfigurationError(message, hint=_HINT)
-    if class_name.rpartition(".")[2] in used:
+    if class_name.rpartition(".")[2] in _USED:
         message = f"A class can't be called {class_name!r}: it uses one of this name itself."
         raise ConfigurationError(message, hint=_HINT)
 
@@ -250,7 +250,7 @@ def java_setter(class_name: str, profiles: Sequence[tuple[str, OptionSet]]) -> s
 
     Stores that match none keep what Kafka Streams sets.
     """
-    _check_class_name(class_name, used=_USED)
+    _check_class_name(class_name)
     package, _, name = class_name.rpartition(".")
     shared = _shared(profiles)
     methods = "".join(_method(at, profile, shared) for at, (_, profile) in enumerate(profiles))
