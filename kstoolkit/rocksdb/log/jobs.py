@@ -506,9 +506,19 @@ class _Joined:
         return JobEvents(number, kind, self._store, column_family=family)
 
 
-_ENDLESS = "RocksDB logs where a stall begins, not where it ends; stall_time() has their sum"
 _NO_RATE = "a stopped write has no rate"
-_NO_LIMIT = "the message doesn't tell it: see the store's options"
+_NO_CAUSE = "the message names a cause that is not known here"
+_WHY_UNKNOWN = {
+    "at": NO_ZONE,
+    "column_family": "the line doesn't name it",
+    "cause": _NO_CAUSE,
+    "amount": _NO_CAUSE,
+    "limit": "the message doesn't tell it: see the store's options",
+    "rate_bytes": "the message doesn't tell it",
+    "duration_ms": "RocksDB logs where a stall begins, not where it ends; stall_time() has their "
+    "sum",
+    "written": "the line has no time",
+}
 _CONDITION = {"Stopping": "stopped", "Stalling": "delayed"}
 _CAUSES = (
     ("memtable limit", re.compile(r"we have ([0-9]{1,18}) immutable memtables")),
@@ -591,7 +601,7 @@ class Stall(Record):
             "duration_ms": None,
             "written": line.written,
         }
-        whys = _whys(stopped=values["condition"] == "stopped")
+        whys = _WHY_UNKNOWN | ({"rate_bytes": _NO_RATE} if message[1] == "Stopping" else {})
         unknown = {name: whys[name] for name, value in values.items() if value is None}
         return cls(**values, store=line.store, unknown=unknown)  # type: ignore[arg-type] # by name
 
@@ -620,20 +630,6 @@ def _cause(text: str) -> tuple[str | None, int | None]:
         if match:
             return cause, int(match[1])
     return None, None
-
-
-def _whys(*, stopped: bool) -> dict[str, str]:
-    other = "the message names a cause that is not known here"
-    return {
-        "at": NO_ZONE,
-        "column_family": "the line doesn't name it",
-        "cause": other,
-        "amount": other,
-        "limit": _NO_LIMIT,
-        "rate_bytes": _NO_RATE if stopped else "the message doesn't tell it",
-        "duration_ms": _ENDLESS,
-        "written": "the line has no time",
-    }
 
 
 _Row = TypeVar("_Row", bound=Record)

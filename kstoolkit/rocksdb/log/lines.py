@@ -120,7 +120,7 @@ def lines_of(text: str) -> list[LogLine]:
 
 def _time_of(text: str) -> datetime | None:
     """Return when a line was written, whoever wrote it; None if it does not begin with a time."""
-    begins = _json_parts(text)[0] if text.startswith("{") else text
+    begins, _ = _begin_and_message(text)
     found = _HEAD.match(begins) or _LOG4J_TIME.match(begins)
     return _moment(found.groups()[:7]) if found else None
 
@@ -141,9 +141,7 @@ def _of_message(text: str, written: datetime | None, level: str, **more: Any) ->
 
 
 def _of_spark(text: str) -> list[LogLine]:
-    begins, message = text, text
-    if text.startswith("{"):
-        begins, message = _json_parts(text)
+    begins, message = _begin_and_message(text)
     mark = _NATIVE.search(message)
     if mark is None:
         return []
@@ -161,8 +159,10 @@ def _of_spark(text: str) -> list[LogLine]:
     return [line, *(LogLine(each, continued=True) for each in others)]
 
 
-def _json_parts(text: str) -> tuple[str, str]:
-    """Return the time with the logger, and the message, of a line of structured logging."""
+def _begin_and_message(text: str) -> tuple[str, str]:
+    """Return where a line's time and logger stand, and its message: in JSON, each apart."""
+    if not text.startswith("{"):
+        return text, text
     try:
         row = json.loads(text)
     except (ValueError, RecursionError):

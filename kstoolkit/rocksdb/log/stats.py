@@ -8,9 +8,9 @@ versions of RocksDB add columns and lines.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record, Records, Source, counted, of_source
@@ -208,12 +208,8 @@ class _Dump:
     """A dump as far as it was read."""
 
     def __init__(self, at: datetime | None, store: str | None) -> None:
-        self._at = at
-        self._store = store
-        self._figures: dict[str, float] = {}
-        self._counts: dict[str, dict[str, int]] = {}
-        self._tickers: dict[str, int] = {}
-        self._pending: dict[str, int] = {}
+        self._figures: dict[str, Any] = {}
+        self._found = StatsDump(at, store=store)  # whose mappings are filled
         self._levels: list[LevelStats] = []
         self._inside = False
         self._family = _THE_STORE
@@ -230,7 +226,7 @@ class _Dump:
             return
         ticker = _TICKER.fullmatch(text)
         if ticker:
-            self._tickers[ticker[1]] = int(ticker[2])
+            self._found.tickers[ticker[1]] = int(ticker[2])
         elif text.startswith("**"):
             self._head(text)
         elif text.startswith("Level "):
@@ -244,22 +240,14 @@ class _Dump:
 
     def record(self) -> StatsDump:
         """Return what the dump held."""
-        whys = {"at": NO_ZONE} if self._at is None else {}
+        whys = {"at": NO_ZONE} if self._found.at is None else {}
         whys |= {
             name: _NOT_DUMPED
             for name in ("uptime_s", *_stall_names("Cumulative"), *_stall_names("Interval"))
             if name not in self._figures
         }
-        return StatsDump(
-            self._at,
-            **self._figures,
-            stall_counts=self._counts,
-            pending_compaction_bytes=self._pending,
-            tickers=self._tickers,
-            levels=Records(self._levels, "levels"),
-            store=self._store,
-            unknown=whys,
-        )
+        levels = Records(self._levels, "levels")
+        return replace(self._found, **self._figures, levels=levels, unknown=whys)
 
     def _head(self, text: str) -> None:
         levels = _LEVELS.match(text)
@@ -283,10 +271,10 @@ class _Dump:
             self._keep(stalled_s, seconds)
             self._keep(stalled_percent, _decimal_in(stall[5]))
         elif pending:
-            self._pending[self._family] = int(pending[1])
+            self._found.pending_compaction_bytes[self._family] = int(pending[1])
         elif counts:
             found = {m[1] or m[4]: int(m[2] or m[3]) for m in _COUNT.finditer(counts[1])}
-            self._counts.setdefault(self._family, {}).update(found)
+            self._found.stall_counts.setdefault(self._family, {}).update(found)
 
     def _keep(self, name: str, value: float | None) -> None:
         if value is not None:
