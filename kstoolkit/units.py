@@ -64,9 +64,8 @@ def _milliseconds(value: Duration) -> int:
     factor = _UNIT_MS.get(unit) or _UNIT_MS.get(unit.removesuffix("s"))
     if match is None or factor is None:
         message = f"{value!r} is not a duration."
-        raise ConfigurationError(
-            message, hint="Write a number and a unit: '30 seconds', '5 minutes', '1 hour', '1 day'."
-        )
+        hint = "Write a number and a unit: '30 seconds', '5 minutes', '1 hour', '1 day'."
+        raise ConfigurationError(message, hint=hint)
     return round(float(match[1] or 1) * factor)
 
 

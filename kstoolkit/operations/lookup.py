@@ -209,9 +209,8 @@ def _spark_type(ddl: str) -> DataType:
         return DataType.fromDDL(ddl)
     except PySparkException as error:
         message = f"Spark can't read the type {ddl!r}."
-        raise ConfigurationError(
-            message, hint="Write it as in a CREATE TABLE: 'string', 'bigint', 'city string, …'."
-        ) from error
+        hint = "Write it as in a CREATE TABLE: 'string', 'bigint', 'city string, …'."
+        raise ConfigurationError(message, hint=hint) from error
 
 
 def _arrow_type(kind: DataType) -> pa.DataType:

@@ -727,9 +727,8 @@ def _listening(host: str, port: int) -> _MetricsHttpServer:
     except OSError as error:
         why = "it is taken" if error.errno == errno.EADDRINUSE else _reason(error)
         message = f"Metrics can't be served at port {port} of {host!r}: {why}."
-        raise ConfigurationError(
-            message, hint="Give another port, or 0 for any that is free."
-        ) from error
+        hint = "Give another port, or 0 for any that is free."
+        raise ConfigurationError(message, hint=hint) from error
 
 
 def _reason(error: OSError) -> str:
