@@ -12,10 +12,12 @@ timestamp or headers in front of the value. A layout takes that off and says wha
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kstoolkit.errors import FormatError
 
@@ -214,6 +216,31 @@ def _in_order(
     place = np.empty(len(order), dtype=np.intp)
     place[order] = np.cumsum(is_new) - 1
     return starts[is_new], ends[is_new], place
+
+
+def joined_cells(*columns: pa.Array | pa.Scalar) -> pa.Array:
+    """Return columns of Arrow large binary behind each other, cell by cell; null where one is.
+
+    Examples
+    --------
+    >>> column = pa.array([b"a", None], pa.large_binary())
+    >>> joined_cells(column, pa.scalar(b"z", pa.large_binary())).to_pylist()
+    [b'az', None]
+    """
+    return pc.binary_join_element_wise(*columns, pa.scalar(b"", pa.large_binary()))
+
+
+def fixed_cells(numbers: NDArray[Any]) -> pa.Array:
+    r"""Return the bytes of each number, or of each row of numbers, as Arrow large binary.
+
+    Examples
+    --------
+    >>> fixed_cells(np.array([258, 3], ">i2")).to_pylist()
+    [b'\x01\x02', b'\x00\x03']
+    """
+    ends = np.arange(len(numbers) + 1, dtype=np.int64) * numbers.itemsize * prod(numbers.shape[1:])
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(numbers))]
+    return pa.Array.from_buffers(pa.large_binary(), len(numbers), buffers)
 
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))

@@ -30,10 +30,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, FormatError
-from kstoolkit.formats.columns import ByteColumn
+from kstoolkit.formats.columns import ByteColumn, fixed_cells, joined_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,17 +79,8 @@ def encode_replica_keys(
     """
     texts = users.cast(pa.large_binary())
     salts = pa.array([_salt(text) for text in texts.to_pylist()], pa.large_binary())
-    nothing = pa.scalar(b"", pa.large_binary())
-    prefixes = pc.binary_join_element_wise(salts, texts, nothing)
-    chosen = prefixes.take(pa.array(user))
-    return pc.binary_join_element_wise(chosen, _number_cells(start_ms.astype(">i8")), nothing)
-
-
-def _number_cells(numbers: NDArray[np.int64]) -> pa.Array:
-    """Return big-endian numbers as bytes."""
-    fixed, buffer = pa.binary(_NUMBER_BYTES), pa.py_buffer(np.ascontiguousarray(numbers))
-    cells = pa.FixedSizeBinaryArray.from_buffers(fixed, len(numbers), [None, buffer])
-    return cells.cast(pa.large_binary())
+    chosen = joined_cells(salts, texts).take(pa.array(user))
+    return joined_cells(chosen, fixed_cells(start_ms.astype(">i8")))
 
 
 def decode_replica_keys(keys: list[bytes]) -> tuple[list[str], NDArray[np.int64]]:
@@ -212,9 +202,7 @@ def encode_topic_keys(
     if (sizes <= 0).any():
         message = f"A window of {sizes.min()} ms has no key: windows are longer than that."
         raise ConfigurationError(message)
-    starting = encode_replica_keys(users, user, start_ms)
-    nothing = pa.scalar(b"", pa.large_binary())
-    return pc.binary_join_element_wise(starting, _number_cells(sizes), nothing)
+    return joined_cells(encode_replica_keys(users, user, start_ms), fixed_cells(sizes))
 
 
 def decode_topic_keys(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:

@@ -41,7 +41,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped] 
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import countblock
-from kstoolkit.formats.columns import ByteColumn, run_edges, run_places, run_sums
+from kstoolkit.formats.columns import ByteColumn, joined_cells, run_edges, run_places, run_sums
 from kstoolkit.formats.countbundle import (
     COUNTS_TAG,
     FIELDS,
@@ -315,8 +315,7 @@ def encode_many(bundles: ActionBundles) -> pa.Array:
     >>> encode_many(one)[0].as_py().hex(" ")
     '02 12 02 3d 07 18 05 22 04 72 65 61 64 22 04 65 64 69 74'
     """
-    nothing = pa.scalar(b"", pa.large_binary())
-    return pc.binary_join_element_wise(_in_front(bundles), _texts(bundles), nothing)
+    return joined_cells(_in_front(bundles), _texts(bundles))
 
 
 def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
@@ -368,8 +367,7 @@ def _texts(bundles: ActionBundles) -> pa.Array:
     varints = np.full(2 * len(lengths), _ACTION_TAG, np.uint64)
     varints[1::2] = lengths
     tags = varint_cells(varints, np.arange(0, len(varints) + 1, 2))
-    fields = pc.binary_join_element_wise(tags, texts, pa.scalar(b"", pa.large_binary()))
-    _, offsets, data = fields.take(pa.array(bundles.action)).buffers()
+    _, offsets, data = joined_cells(tags, texts).take(pa.array(bundles.action)).buffers()
     ends = np.frombuffer(offsets, np.int64)[run_edges(bundles.size)]
     return pa.Array.from_buffers(pa.large_binary(), len(bundles), [None, pa.py_buffer(ends), data])
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.formats.columns import ByteColumn, RowColumns
+from kstoolkit.formats.columns import ByteColumn, RowColumns, fixed_cells, joined_cells
 from kstoolkit.formats.streams.keys import except_at, known
 from kstoolkit.formats.streams.kinds import DEFAULT, Kind, kinds_named
 from kstoolkit.formats.streams.recognising import Recognised, Sample, fits_as
@@ -91,7 +91,8 @@ def restored_values(
     [b'\x08\x02\x02k\x01\x00\x00\x00\x00\x00\x00\x01\x0242', None]
     """
     front = pa.array([headers_bytes(each) for each in headers], _BINARY)
-    return _joined(front, _numbers(timestamps_ms, ">i8"), pa.array(values, _BINARY))
+    times = fixed_cells(np.asarray(timestamps_ms, ">i8"))
+    return joined_cells(front, times, pa.array(values, _BINARY))
 
 
 def version_keys(keys: Sequence[bytes], timestamps_ms: Sequence[int]) -> pa.Array:
@@ -102,10 +103,9 @@ def version_keys(keys: Sequence[bytes], timestamps_ms: Sequence[int]) -> pa.Arra
     >>> [key.hex(" ", 4) for key in version_keys([b"anna"], [258]).to_pylist()]
     ['00000004 616e6e61 00000000 00000102']
     """
-    lengths = np.fromiter(map(len, keys), np.int64, len(keys))
-    return _joined(
-        _numbers(lengths, ">i4"), pa.array(keys, _BINARY), _numbers(timestamps_ms, ">i8")
-    )
+    lengths = fixed_cells(np.fromiter(map(len, keys), ">i4", len(keys)))
+    times = fixed_cells(np.asarray(timestamps_ms, ">i8"))
+    return joined_cells(lengths, pa.array(keys, _BINARY), times)
 
 
 def split_records(
@@ -194,19 +194,7 @@ def _time_first(keys: ByteColumn) -> ByteColumn:
     whole = keys.to_arrow()
     base = pa.scalar(b"\x00", _BINARY)
     start, end = keys.part(-_WINDOW_BYTES, -4), keys.part(-4)
-    turned = _joined(
-        base, start.to_arrow(), keys.part(end=-_WINDOW_BYTES).to_arrow(), end.to_arrow()
-    )
+    key = keys.part(end=-_WINDOW_BYTES)
+    turned = joined_cells(base, start.to_arrow(), key.to_arrow(), end.to_arrow())
     fits = pa.array(keys.lengths >= _WINDOW_BYTES)
     return ByteColumn.from_arrow(pc.if_else(fits, turned, whole))
-
-
-def _joined(*columns: pa.Array | pa.Scalar) -> pa.Array:
-    return pc.binary_join_element_wise(*columns, pa.scalar(b"", _BINARY))
-
-
-def _numbers(numbers: Sequence[int] | NDArray[np.int64], form: str) -> pa.Array:
-    cells = np.asarray(numbers, dtype=form)
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(cells))]
-    fixed = pa.binary(cells.dtype.itemsize)
-    return pa.FixedSizeBinaryArray.from_buffers(fixed, len(cells), buffers).cast(_BINARY)

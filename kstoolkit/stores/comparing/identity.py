@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.formats.columns import fixed_cells, joined_cells
 from kstoolkit.stores.rows.rows import json_text
 
 if TYPE_CHECKING:
@@ -52,9 +53,7 @@ def identities(
     rows = len(key)
     times = [_sortable(each, rows) for each in (window_start_ms, timestamp_ms, window_end_ms)]
     ending = np.hstack([np.zeros((rows, _AFTER_KEY), np.uint8), *times])
-    nothing = pa.scalar(b"", pa.large_binary())
-    lead = _fixed(torn.astype(np.uint8).reshape(rows, 1))
-    return pc.binary_join_element_wise(lead, _escaped(key), _fixed(ending), nothing)
+    return joined_cells(fixed_cells(torn.astype(np.uint8)), _escaped(key), fixed_cells(ending))
 
 
 def _escaped(key: ByteColumn) -> pa.Array:
@@ -83,13 +82,6 @@ def _sortable(column: pa.Array | None, rows: int) -> NDArray[np.uint8]:
     cells[:, 1:] = numbers.astype(">u8").view(np.uint8).reshape(rows, 8)
     cells[~known] = 0
     return cells
-
-
-def _fixed(cells: NDArray[np.uint8]) -> pa.Array:
-    rows, width = cells.shape
-    offsets = np.arange(rows + 1, dtype=np.int64) * width
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(cells))]
-    return pa.Array.from_buffers(pa.large_binary(), rows, buffers)
 
 
 _TEXT, _BYTES, _UNREAD = b'"', b"\xfe", b"\xff"  # no number and no JSON begins so
@@ -160,5 +152,4 @@ def _as_json(value: Any) -> str:
 
 
 def _begun_with(start: bytes, cells: pa.Array) -> pa.Array:
-    nothing = pa.scalar(b"", pa.large_binary())
-    return pc.binary_join_element_wise(pa.scalar(start, pa.large_binary()), cells, nothing)
+    return joined_cells(pa.scalar(start, pa.large_binary()), cells)

@@ -33,6 +33,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.formats.columns import joined_cells
 from kstoolkit.formats.spark.rows import RowTimes
 from kstoolkit.formats.spark.types import Struct
 from kstoolkit.stores.growth.heavyhitters import MOST_KEY_BYTES, MOST_KEYS, HeavyHitters
@@ -55,12 +56,7 @@ def _as_bytes(column: pa.Array) -> pa.Array:
     """Return a column as Arrow large binary without nulls, each cell what stands for its value."""
     if pt.is_null(column.type):
         return pa.repeat(_NULL, len(column))
-    return _joined_bytes([pa.repeat(_THERE, len(column)), _bare(column)]).fill_null(_NULL)
-
-
-def _joined_bytes(parts: list[pa.Array]) -> pa.Array:
-    """Return cells of several columns behind each other; null where one of them is."""
-    return pc.binary_join_element_wise(*parts, _NOTHING)
+    return joined_cells(pa.repeat(_THERE, len(column)), _bare(column)).fill_null(_NULL)
 
 
 def _from_bytes(raw: bytes, kind: pa.DataType) -> Any:
@@ -77,7 +73,7 @@ def _bare(column: pa.Array) -> pa.Array:
         whole = _lists(column)
     elif _is_text(kind):
         raw = column.cast(_BINARY)
-        return _joined_bytes([_fixed(pc.binary_length(raw).cast(pa.int64())), raw])
+        return joined_cells(_fixed(pc.binary_length(raw).cast(pa.int64())), raw)
     else:
         return _fixed(column.cast(pa.int8()) if pt.is_boolean(kind) else column)
     return pc.if_else(column.is_valid(), whole, pa.scalar(None, _BINARY))
@@ -85,7 +81,7 @@ def _bare(column: pa.Array) -> pa.Array:
 
 def _structs(column: pa.Array) -> pa.Array:
     parts = [_as_bytes(each) for each in column.flatten()]
-    return _joined_bytes(parts) if parts else pa.repeat(_NOTHING, len(column))
+    return joined_cells(*parts) if parts else pa.repeat(_NOTHING, len(column))
 
 
 def _lists(column: pa.Array) -> pa.Array:
@@ -93,7 +89,7 @@ def _lists(column: pa.Array) -> pa.Array:
     count = np.asarray(pc.list_value_length(lists).fill_null(0)).astype(np.int64)
     ends = pa.array(np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count)]))
     elements = pa.LargeListArray.from_arrays(ends, _as_bytes(lists.flatten()))
-    return _joined_bytes([_fixed(pa.array(count)), pc.binary_join(elements, _NOTHING)])
+    return joined_cells(_fixed(pa.array(count)), pc.binary_join(elements, _NOTHING))
 
 
 def _fixed(column: pa.Array) -> pa.Array:
@@ -211,7 +207,7 @@ class FieldTally:
             self._types.append(kind)
         number = self._types.index(kind).to_bytes(_TAG_BYTES, "little")
         tag = pa.repeat(pa.scalar(number, _BINARY), len(columns[names[0]]))
-        return _joined_bytes([tag, *(cells[name] for name in names)])
+        return joined_cells(tag, *(cells[name] for name in names))
 
 
 Path = tuple[str, ...]

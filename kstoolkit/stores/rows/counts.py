@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError, Option, naming
 from kstoolkit.formats import countbundle
-from kstoolkit.formats.columns import ByteColumn, RowColumns
+from kstoolkit.formats.columns import ByteColumn, RowColumns, fixed_cells
 from kstoolkit.formats.keys import decode_replica_keys
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.replica.replicafile import as_profile, segment_options, segment_span_ms
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import RowSource
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
-
-
-_LONG_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,9 +128,7 @@ def _sums(count: NDArray[np.uint64], size: NDArray[np.int64]) -> NDArray[np.uint
 
 
 def _longs(numbers: NDArray[np.uint64]) -> ByteColumn:
-    starts = np.arange(len(numbers), dtype=np.int64) * _LONG_BYTES
-    data = numbers.astype(">u8").view(np.uint8)
-    return ByteColumn(data, starts, starts + _LONG_BYTES, np.zeros(len(numbers), dtype=bool))
+    return ByteColumn.from_arrow(fixed_cells(numbers.astype(">u8")))
 
 
 def _as_json(told: Told) -> pa.Array:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, Option, Sentence, naming
-from kstoolkit.formats.columns import ByteColumn, Decoded
+from kstoolkit.formats.columns import ByteColumn, Decoded, joined_cells
 from kstoolkit.formats.serdes import Serde, serde_of
 from kstoolkit.formats.spark.keys import FAMILY_BYTES, family_ids, written_key, written_row
 from kstoolkit.formats.spark.rows import RowTimes
@@ -276,8 +276,8 @@ def _family_mark(family: Family) -> bytes:
 
 def _marked(cells: ByteColumn, family: Family) -> ByteColumn:
     """Return cells that begin with their family's number."""
-    mark, nothing = (pa.scalar(each, pa.large_binary()) for each in (_family_mark(family), b""))
-    return ByteColumn.from_arrow(pc.binary_join_element_wise(mark, cells.to_arrow(), nothing))
+    mark = pa.scalar(_family_mark(family), pa.large_binary())
+    return ByteColumn.from_arrow(joined_cells(mark, cells.to_arrow()))
 
 
 def _number(family: Family) -> int:
