@@ -39,21 +39,14 @@ _HEAD, _PACKED_HEAD = 5, 7
 _STORED, _PACKED = b"\x00", b"\x01"
 _LITERAL = 32
 _LONG = 7
-_LZF_CHUNK_BYTES = 1 << 20
 _HINT = "The file is damaged, or was not written to its end."
 
 
 def _lzf(raw: bytes) -> Iterator[bytes]:
-    """Yield what a file of chunks holds, in pieces of a megabyte or so."""
-    at, pieces, size = 0, list[bytes](), 0
+    at = 0
     while at < len(raw):
         piece, at = _lzf_chunk(raw, at)
-        pieces.append(piece)
-        size += len(piece)
-        if size >= _LZF_CHUNK_BYTES:
-            yield b"".join(pieces)
-            pieces, size = [], 0
-    yield b"".join(pieces)
+        yield piece
 
 
 def _lzf_chunk(raw: bytes, at: int) -> tuple[bytes, int]:
@@ -127,13 +120,25 @@ def decompressed(raw: bytes) -> Iterator[bytes]:
     if raw.startswith(_LZ4):
         return _lz4(raw)
     if raw.startswith(_SNAPPY):
-        return _snappy(raw)
+        return _together(_snappy(raw))
     if raw.startswith(_ZSTD):
         return _zstd(raw)
     if raw.startswith(_LZF):
-        return _lzf(raw)
+        return _together(_lzf(raw))
     message = f"A file of state begins with {raw[:8].hex()!r}, as no codec of Spark's does."
     raise FormatError(message, hint=_HINT)
+
+
+def _together(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield pieces joined until they are a megabyte or so."""
+    held, size = list[bytes](), 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= _CHUNK_BYTES:
+            yield b"".join(held)
+            held, size = [], 0
+    yield b"".join(held)
 
 
 def _lz4(raw: bytes) -> Iterator[bytes]:
@@ -183,7 +188,7 @@ def _check_lz4(blocks: list[bytes], checksums: list[int]) -> None:
 
 
 def _snappy(raw: bytes) -> Iterator[bytes]:
-    at, blocks, size = 0, list[bytes](), 0
+    at = 0
     while at < len(raw):
         if raw.startswith(_SNAPPY, at):  # streams may follow each other, each with its own head
             at += _SNAPPY_HEAD
@@ -192,13 +197,7 @@ def _snappy(raw: bytes) -> Iterator[bytes]:
         begin, at = at + 4, at + 4 + packed
         if at > len(raw):
             raise _no_block(begin - 4, "Snappy block")
-        block = _block("snappy", raw[begin:at], _snappy_length(raw[begin : begin + 5]), begin - 4)
-        blocks.append(block)
-        size += len(block)
-        if size >= _CHUNK_BYTES:
-            yield b"".join(blocks)
-            blocks, size = [], 0
-    yield b"".join(blocks)
+        yield _block("snappy", raw[begin:at], _snappy_length(raw[begin : begin + 5]), begin - 4)
 
 
 def _snappy_length(head: bytes) -> int:
