@@ -218,11 +218,11 @@ class CatchUp:
         changelog: Changelog,
         *,
         options: Options,
-        listener: RestoreListener,
+        listeners: Sequence[RestoreListener],
         memory: Mapping[int, MemoryLevel],
     ) -> None:
         self.folder, self.changelog, self.options = folder, changelog, options
-        self.listener, self.memory = listener, memory
+        self.listeners, self.memory = listeners, memory
         self.state = ReplicaState.load(folder)
         self._writers = _SegmentWriters(options)
         self._written: dict[int, Mark] = {}
@@ -300,7 +300,7 @@ class CatchUp:
         while level.position is None or level.position < target:
             reader = ChangelogReader(self.changelog, level.position)
             total = reader.rows(window_ms)
-            with telling(self.listener, format_duration(window_ms), total):
+            with telling(self.listeners, format_duration(window_ms), total):
                 level = self._pass(level, reader, total, target)
                 level = replace(
                     level,
@@ -327,7 +327,8 @@ class CatchUp:
             self._fill(level, Filling.of(dated), target)
             reached = total * (piece + 1) // level.pieces
             since += reached - told
-            self.listener.on_batch(format_duration(level.window_ms), records=reached - told)
+            for each in self.listeners:
+                each.on_batch(format_duration(level.window_ms), records=reached - told)
             told = reached
             if since >= _BETWEEN_CHECKPOINTS and piece + 1 < level.pieces:
                 level = self._checkpoint(replace(level, pieces_done=piece + 1))
@@ -395,12 +396,13 @@ class CatchUp:
         total = reader.rows(window_ms)
         starts = segment_span_ms(window_ms, start_ms)
         what = f"{format_duration(window_ms)} from {moment_of(start_ms).isoformat()}"
-        with telling(self.listener, what, total):
+        with telling(self.listeners, what, total):
             mark = rebuild(
                 folder, reader, self.options, window_ms=window_ms, starts=starts, position=position
             )
             self._save(level.with_segments({start_ms: mark}))
-            self.listener.on_batch(what, records=total)
+            for each in self.listeners:
+                each.on_batch(what, records=total)
         return mark
 
 

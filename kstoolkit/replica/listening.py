@@ -41,42 +41,18 @@ class RestoreListener(Protocol):
 
 
 @contextmanager
-def telling(listener: RestoreListener, what: str, total: int) -> Iterator[None]:
-    """Tell a listener that something begins, and how it ends."""
-    listener.on_start(what, total=total)
+def telling(listeners: Sequence[RestoreListener], what: str, total: int) -> Iterator[None]:
+    """Tell listeners that something begins, and how it ends."""
+    for each in listeners:
+        each.on_start(what, total=total)
     try:
         yield
     except (KstoolkitError, OSError) as error:
-        listener.on_failure(what, error=error)
-        raise
-    listener.on_end(what, records=total)
-
-
-class Everyone:
-    """Several listeners as one."""
-
-    def __init__(self, listeners: Sequence[RestoreListener]) -> None:
-        self.listeners = tuple(listeners)
-
-    def on_start(self, what: str, *, total: int) -> None:
-        """Tell everyone."""
-        for each in self.listeners:
-            each.on_start(what, total=total)
-
-    def on_batch(self, what: str, *, records: int) -> None:
-        """Tell everyone."""
-        for each in self.listeners:
-            each.on_batch(what, records=records)
-
-    def on_end(self, what: str, *, records: int) -> None:
-        """Tell everyone."""
-        for each in self.listeners:
-            each.on_end(what, records=records)
-
-    def on_failure(self, what: str, *, error: Exception) -> None:
-        """Tell everyone."""
-        for each in self.listeners:
+        for each in listeners:
             each.on_failure(what, error=error)
+        raise
+    for each in listeners:
+        each.on_end(what, records=total)
 
 
 class ProgressBar:

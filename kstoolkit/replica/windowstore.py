@@ -26,7 +26,7 @@ from kstoolkit.formats.keys import encode_replica_key
 from kstoolkit.moments import moment_ms
 from kstoolkit.records import Records, Viewed, counted
 from kstoolkit.replica.catchup import CatchUp, expire_disk, expire_memory, newest_start_ms
-from kstoolkit.replica.listening import Everyone, ProgressBar
+from kstoolkit.replica.listening import ProgressBar
 from kstoolkit.replica.records import Lag
 from kstoolkit.replica.replicafile import (
     FILE,
@@ -657,7 +657,8 @@ class WindowStore(WindowReader):
         """
         folder = replica_place(path)
         source = _changelog(changelog, folder)
-        told = Everyone([ProgressBar(shown=progress), *([] if listener is None else [listener])])
+        told: list[RestoreListener] = [ProgressBar(shown=progress)]
+        told += [] if listener is None else [listener]
         lengths = {as_window(window).size_ms for window in memory_windows}
         memory = {length: MemoryLevel(LevelState(length)) for length in sorted(lengths)}
         options = segment_options(as_profile(profile))
@@ -666,7 +667,7 @@ class WindowStore(WindowReader):
             folder.mkdir(parents=True, exist_ok=True)
         with writing_alone(folder):
             prepare(folder, in_memory=lengths, kept_ms=kept_ms)
-            catch_up = CatchUp(folder, source, options=options, listener=told, memory=memory)
+            catch_up = CatchUp(folder, source, options=options, listeners=told, memory=memory)
             try:
                 catch_up.mend()
                 catch_up.run()
@@ -727,9 +728,9 @@ class WindowStore(WindowReader):
             If somebody else restores or follows.
         """
         source = _changelog(changelog, self.path)
-        told = Everyone([] if listener is None else [listener])
+        told = [] if listener is None else [listener]
         begin = partial(
-            CatchUp, self.path, source, options=self._options, listener=told, memory=self._memory
+            CatchUp, self.path, source, options=self._options, listeners=told, memory=self._memory
         )
         seen = partial(self._opened.refresh, now=True)
         return Standby(begin, seen, source, self.path, every=every)
