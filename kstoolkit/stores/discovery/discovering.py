@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, takewhile
@@ -231,7 +232,7 @@ def discover(
         message = f"There is no folder {str(path)!r}."
         raise InputError(message, hint="Give a state directory, a checkpoint, or a store's folder.")
     walk = _FolderWalk(is_stopped or bool)
-    with Locks() as locks:
+    with closing(Locks()) as locks:
         # The one at which the walk ends may lack some of its segments: it is left out.
         found = takewhile(lambda _: not walk.is_stopped(), _found(walk, root))
         stores = [_with_lock(each, locks) for each in _counted_aloud(found, " stores", progress)]

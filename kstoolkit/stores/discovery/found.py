@@ -11,7 +11,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from kstoolkit.errors import FormatError
 from kstoolkit.records import Record, Records, Source, counted, of_source
@@ -330,7 +330,7 @@ _ANSWERS = {"free": False, "locked": True}
 
 
 class Locks:
-    """Asks which stores are open, in a process of its own, until it is closed by ``with``."""
+    """Asks which stores are open, in a process of its own, until it is closed."""
 
     def __init__(self) -> None:
         self._asking: subprocess.Popen[str] | None = None
@@ -350,12 +350,6 @@ class Locks:
             with suppress(OSError):
                 self._asking.communicate()
             self._asking = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _answer(self, file: Path) -> bool | None:
         if self._asking is None:

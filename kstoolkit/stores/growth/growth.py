@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -52,20 +52,8 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
 
 
-class _HasSource(Protocol):
-    """A store whose rows can be read, and who knows how to read its keys."""
-
-    @property
-    def source(self) -> RowSource:
-        """Where its rows lie."""
-
-    @property
-    def key_serde(self) -> Serde:
-        """How its keys are read."""
-
-
 def _measured_growth(
-    store: _HasSource | RowSource,
+    store: HasRows | RowSource,
     *,
     found: FoundStore | None = None,
     opened: Iterable[Store] = (),

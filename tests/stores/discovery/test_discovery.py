@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -339,10 +340,10 @@ def test_a_store_is_locked_while_a_process_has_it_open(
 
 def test_asking_about_a_lock_does_not_drop_ones_own(tmp_path: Path) -> None:
     store = Rdict(str(tmp_path / "mine"), Options(raw_mode=True))
-    with Locks() as locks:
+    with closing(Locks()) as locks:
         assert [locks.is_locked(tmp_path / "mine") for _ in range(3)] == [True] * 3
     store.close()
-    with Locks() as locks:
+    with closing(Locks()) as locks:
         assert locks.is_locked(tmp_path / "mine") is False
 
 
