@@ -28,7 +28,7 @@ from kstoolkit.formats.columns import Decoded, each_cell
 from kstoolkit.formats.streams.keys import session_windowed, time_windowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -45,10 +45,6 @@ def _string(column: ByteColumn) -> Decoded:
     except pa.ArrowInvalid:
         found = each_cell(column, bytes.decode)
         return Decoded(pa.array(found.values, pa.large_string()), found.problems)
-
-
-def _bytes(column: ByteColumn) -> Decoded:
-    return Decoded(column.to_arrow())
 
 
 def _void(column: ByteColumn) -> Decoded:
@@ -88,10 +84,6 @@ def _boolean(column: ByteColumn) -> Decoded:
     return Decoded(pa.array(first == 1, mask=~fits), problems)
 
 
-def _json(column: ByteColumn) -> Decoded:
-    return each_cell(column, _one_json)
-
-
 def _one_json(raw: bytes) -> Any:
     try:
         return json.loads(raw)
@@ -115,8 +107,8 @@ _DECODERS: dict[str, Callable[[ByteColumn], Decoded]] = {
     "float": _number_serde(4, "f4"),
     "boolean": _boolean,
     "uuid": _uuid,
-    "bytes": _bytes,
-    "json": _json,
+    "bytes": lambda column: Decoded(column.to_arrow()),
+    "json": lambda column: each_cell(column, _one_json),
     "void": _void,
 }
 
@@ -304,23 +296,19 @@ def guess_serde(column: ByteColumn) -> Guess:
 def _sample(column: ByteColumn) -> tuple[list[bytes], int]:
     """Return the rows that have bytes, of those looked at, and how many of these are no nulls."""
     there = np.flatnonzero(~column.is_null)
-    chosen = there[_spread(len(there))]
+    spread = np.linspace(0, max(len(there) - 1, 0), min(len(there), _MOST_ROWS))
+    chosen = there[np.unique(spread.astype(np.intp))]
     cells = column.take(chosen).part(0, _MOST_BYTES).to_list()
     return [cell for cell in cells if cell], len(cells)
-
-
-def _spread(count: int) -> NDArray[np.intp]:
-    places = np.linspace(0, max(count - 1, 0), min(count, _MOST_ROWS))
-    return np.unique(places.astype(np.intp))
 
 
 def _guess(cells: list[bytes], *, has_empty: bool) -> tuple[str, float, str]:
     if all(_UUID.fullmatch(cell) for cell in cells):
         return "uuid", 1.0, "36 characters with the hyphens of a UUID"
-    if _are_json(cells):
+    if all(map(_is_json, cells)):
         return "json", 0.95, "JSON objects or arrays"
     lengths = {len(cell) for cell in cells}
-    printable = _share(_is_printable(cell) for cell in cells)
+    printable = sum(map(_is_printable, cells)) / len(cells)
     if printable == 1:
         return "string", 1.0, "UTF-8 text that can be printed"
     if len(lengths) == 1 and not has_empty:
@@ -331,11 +319,9 @@ def _guess(cells: list[bytes], *, has_empty: bool) -> tuple[str, float, str]:
     return _framed(cells) or _text_or_bytes(cells, printable)
 
 
-def _are_json(cells: list[bytes]) -> bool:
-    return all(cell.lstrip()[:1] in {b"{", b"["} and _is_json(cell) for cell in cells)
-
-
 def _is_json(cell: bytes) -> bool:
+    if cell.lstrip()[:1] not in {b"{", b"["}:
+        return False
     if len(cell) == _MOST_BYTES:  # cut off, so that it can't be parsed
         return True
     try:
@@ -361,11 +347,6 @@ def _text_of(cell: bytes) -> str | None:
         return cell[: error.start].decode() if cut_off else None
 
 
-def _share(found: Iterable[bool]) -> float:
-    judged = list(found)
-    return sum(judged) / len(judged)
-
-
 def _of_width(cells: list[bytes], length: int) -> tuple[str, float, str] | None:
     if length in _FORMS:
         return _number_guess(cells, _FORMS[length])
@@ -383,18 +364,15 @@ class _Form:
     whole: str
     floating: str
     bits: Literal[32, 64]
+    mantissa_bits: int
     usual_whole: int
     exponent: tuple[int, int]
-
-    @property
-    def mantissa_bits(self) -> int:
-        return 52 if self.bits == 64 else 23  # noqa: PLR2004 - IEEE 754
 
 
 # Whole numbers: below 2**47 or 2**24. Floating ones: from about 1e-15 to 1e15, 1e-9 to 1e9.
 _FORMS = {
-    8: _Form("long", "double", 64, 1 << 47, (1023 - 50, 1023 + 50)),
-    4: _Form("integer", "float", 32, 1 << 24, (127 - 30, 127 + 30)),
+    8: _Form("long", "double", 64, 52, 1 << 47, (1023 - 50, 1023 + 50)),
+    4: _Form("integer", "float", 32, 23, 1 << 24, (127 - 30, 127 + 30)),
 }
 
 

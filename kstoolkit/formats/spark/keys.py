@@ -208,7 +208,8 @@ def _plain(cells: ByteColumn, key: Struct) -> Decoded:
 
 
 def _in_two_parts(cells: ByteColumn, key: Struct, encoder: KeyEncoder) -> Decoded:
-    length = _length(cells)
+    has_length = cells.lengths >= _LENGTH_BYTES
+    length = RowReading(cells.data).numbers(cells.starts, "<i4", has_length).astype(np.int64)
     fits = (length >= 1) & (length <= cells.lengths - _LENGTH_BYTES)
     wrong = dict.fromkeys(np.flatnonzero(~fits & ~cells.is_null).tolist(), _NO_LENGTH)
     middle = np.where(fits, _LENGTH_BYTES + length, 0)
@@ -273,12 +274,6 @@ def _joined(
     return Decoded(rows, problems)
 
 
-def _length(cells: ByteColumn) -> NDArray[np.int64]:
-    """Return the little-endian number in front of each cell; 0 where there is none."""
-    has = cells.lengths >= _LENGTH_BYTES
-    return RowReading(cells.data).numbers(cells.starts, "<i4", has).astype(np.int64)
-
-
 _BARE_HINT = naming(
     "Give the key's bytes {how}.", how=Sentence("instead", "in hex, as --key 0x00ff")
 )
@@ -339,10 +334,6 @@ def _number(name: str, cell: Any) -> Any:
         raise _not_of(cell, name) from None
 
 
-def _truth(cell: Any) -> bool:
-    return cell if isinstance(cell, bool) else _TRUTHS[cell]
-
-
 def _fraction(cell: Any) -> float:
     return float(cell) + 0.0  # Spark has no -0.0 in a key
 
@@ -379,7 +370,7 @@ def _microseconds(cell: Any) -> int:
 
 
 _READ: dict[str, Callable[[Any], Any]] = {
-    "boolean": _truth,
+    "boolean": lambda cell: cell if isinstance(cell, bool) else _TRUTHS[cell],
     "float": _fraction,
     "double": _fraction,
     "date": _days,

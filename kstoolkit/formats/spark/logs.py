@@ -413,7 +413,7 @@ def read_operator_metadata(raw: bytes) -> OperatorMetadata:
 
 def _store(found: dict[str, Any]) -> StoreMetadata:
     paths = found.get("stateSchemaFilePaths", [])
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+    if not _is_texts(paths):
         message = f"The stateSchemaFilePaths of a {_METADATA_FILE} are no list of paths."
         raise FormatError(message, hint="The file is damaged.")
     name = text(found, "storeName", _METADATA_FILE)

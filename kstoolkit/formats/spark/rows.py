@@ -270,14 +270,6 @@ def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = 
     return ValueRows(found.row[kept], cell.take(kept), problems)
 
 
-def _value_behind_checksum(
-    keys: ByteColumn, values: ByteColumn
-) -> tuple[ByteColumn, dict[int, str]]:
-    """Return the values of a delta or snapshot file without their checksums."""
-    bare = values.part(CHECKSUM_BYTES)
-    return bare, _problems(crc32c_of_both(crc32c(keys), crc32c(bare), bare.lengths), values)
-
-
 def key_behind_checksum(keys: ByteColumn) -> tuple[ByteColumn, dict[int, str]]:
     """Return keys that a changelog removes, without their checksums.
 
@@ -345,7 +337,9 @@ class ValueWrapping:
         found = ValueRows(np.arange(len(values)), values, {})
         if not self.is_rocksdb:
             if self.has_checksums:
-                return ValueRows(found.row, *_value_behind_checksum(keys, values))
+                bare = values.part(CHECKSUM_BYTES)
+                computed = crc32c_of_both(crc32c(keys), crc32c(bare), bare.lengths)
+                return ValueRows(found.row, bare, _problems(computed, values))
             return found
         if self.has_checksums:
             found = _without_checksums(keys, values, self.delimiter)

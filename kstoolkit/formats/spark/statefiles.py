@@ -304,13 +304,14 @@ def read_snapshot(raw: bytes) -> Snapshot:
     _, lines = versioned_lines(members[_METADATA], _SNAPSHOT, range(1, 2))
     found = object_of("\n".join(lines), f"the {_SNAPSHOT}")
     internal = member(found, "columnFamilyTypeMap", _SNAPSHOT)
+    numbers = member(found, "columnFamilyMapping", _SNAPSHOT)
     return Snapshot(
         members,
         tuple(_file(each, "dfsSstFileName") for each in items(found, "sstFiles", _SNAPSHOT)),
         tuple(_file(each, "dfsLogFileName") for each in items(found, "logFiles", _SNAPSHOT)),
         _count(found, "numKeys"),
         _count(found, "numInternalKeys"),
-        _families(found),
+        {name: integer(numbers, name, _SNAPSHOT) for name in numbers},
         frozenset(name for name, value in internal.items() if value is True),
     )
 
@@ -367,8 +368,3 @@ def _file(found: dict[str, Any], stored: str) -> SnapshotFile:
 def _count(found: dict[str, Any], name: str) -> int | None:
     count = integer(found, name, _SNAPSHOT, -1)
     return count if count >= 0 else None
-
-
-def _families(found: dict[str, Any]) -> dict[str, int]:
-    mapping = member(found, "columnFamilyMapping", _SNAPSHOT)
-    return {name: integer(mapping, name, _SNAPSHOT) for name in mapping}

@@ -19,7 +19,7 @@ so that what is read is never larger than a small multiple of what was given.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -254,13 +254,13 @@ def _struct_array(arrow: pa.DataType, has: NDArray[np.bool_], columns: list[pa.A
 
 
 def _words(
-    reading: RowReading, kind: SparkType, at: NDArray[np.int64], slots: RowCells
+    reading: RowReading, kind: Scalar | Unread, at: NDArray[np.int64], slots: RowCells
 ) -> pa.Array:
     """Return values that fit in a word, or of an unknown type the words themselves."""
     if isinstance(kind, Scalar):
         return _read_scalar(reading, kind, at, slots.has, slots.owner)
     raw = RowCells(at, at + kind.width, slots.has, slots.owner).only(slots.has)
-    return _read_variable(reading, _raw(kind), raw)
+    return _read_variable(reading, kind, raw)
 
 
 def _variables(
@@ -317,15 +317,12 @@ def _map_array(
     cells = reading.require(cells, fine, "a map with a key that is null")
     count = np.where(fine, np.diff(offsets), 0)
     kept = [each.filter(pa.array(fine[parent])) for each in pairs]
-    entries = pa.Array.from_buffers(_entries(kind), int(count.sum()), [None], children=kept)
+    key = pa.field("key", kind.key.arrow, nullable=False)
+    pair = pa.struct([key, pa.field("value", kind.value.arrow)])
+    entries = pa.Array.from_buffers(pair, int(count.sum()), [None], children=kept)
     # A batch of rows is shorter than 2 GiB, of which each pair takes some bytes.
     buffers = [validity(cells.has), pa.py_buffer(run_edges(count).astype(np.int32))]
     return pa.Array.from_buffers(kind.arrow, len(cells), buffers, children=[entries])
-
-
-def _entries(kind: Map) -> pa.DataType:
-    key = pa.field("key", kind.key.arrow, nullable=False)
-    return pa.struct([key, pa.field("value", kind.value.arrow)])
 
 
 def _counts(reading: RowReading, cells: RowCells, width: int) -> tuple[RowCells, NDArray[np.int64]]:
@@ -381,12 +378,8 @@ def _fixed_bytes(count: NDArray[np.int64], width: int) -> NDArray[np.int64]:
     return fixed
 
 
-def _is_raw_word(kind: SparkType) -> bool:
+def _is_raw_word(kind: SparkType) -> TypeGuard[Unread]:
     return isinstance(kind, Unread) and not kind.is_variable
-
-
-def _raw(kind: SparkType) -> Unread:
-    return Unread(getattr(kind, "name", ""), is_variable=True, arrow=pa.large_binary())
 
 
 def row_serde(schema: str | bytes | dict[str, Any] | Struct) -> Serde:

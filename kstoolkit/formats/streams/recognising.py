@@ -162,10 +162,6 @@ class Sample:
             from_ms, to_ms = start_ms, min(start_ms + length_ms, _LATEST_MS)
         return cls(keys.take(chosen), values.take(chosen), family, from_ms, to_ms)
 
-    def at_any_time(self) -> Sample:
-        """Return the same rows, which may be of any time that is believed to be one."""
-        return replace(self, from_ms=_FROM_MS, to_ms=_TO_MS)
-
 
 def fits_as(kind: Kind, sample: Sample) -> Fit:
     """Return what share of the rows is as this kind of store has them.
@@ -381,7 +377,8 @@ def _best(
     fits = [(kind, fits_as(kind, sample)) for kind in candidates]
     fitting = [(kind, fit) for kind, fit in fits if fit.share >= _ENOUGH]
     kind, fit = (fitting or fits[-1:])[0]
-    if not told and sample.family == DEFAULT and _has_no_form(kind, sample):
+    at_any_time = replace(sample, from_ms=_FROM_MS, to_ms=_TO_MS)
+    if not told and sample.family == DEFAULT and fits_as(kind, at_any_time).share < _HALF:
         return Recognised(Kind.KEY_VALUE, _BY_NOTHING, (*reasons, _NO_KIND))
     by = _trust(kind, alone=len(candidates) == 1) if fitting else _AGAINST_BYTES
     return Recognised(kind, round(by * fit.share, 3), (*reasons, fit.why))
@@ -423,10 +420,6 @@ def _weighed(found: Recognised, hint: _Hint, sample: Sample) -> Recognised:
         return Recognised(named, round(_BY_ENDING * fit.share, 3), reasons)
     doubted = round(found.confidence * _BY_ENDING, 3)
     return Recognised(found.kind, doubted, (*found.reasons, f"against {hint.why}"))
-
-
-def _has_no_form(kind: Kind, sample: Sample) -> bool:
-    return fits_as(kind, sample.at_any_time()).share < _HALF
 
 
 def _trust(kind: Kind, *, alone: bool) -> float:
