@@ -30,6 +30,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from math import gcd, inf, isqrt
 from typing import TYPE_CHECKING
 
@@ -131,10 +132,7 @@ def retention_of(interval: Between, *, is_versioned: bool = False) -> Between | 
     """Return the retentions that have segments so long; None if no retention has."""
     # The longer the retention, the longer the segments: so both ends can be searched for.
     lengths = range(_LONGEST_MS)
-
-    def interval_at(retention_ms: int) -> int:
-        return interval_of(retention_ms, is_versioned=is_versioned)
-
+    interval_at = partial(interval_of, is_versioned=is_versioned)
     least = bisect_left(lengths, interval.least_ms, key=interval_at)
     most = bisect_right(lengths, interval.most_ms, key=interval_at) - 1
     return Between(least, most) if least <= most else None

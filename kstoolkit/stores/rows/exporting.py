@@ -9,6 +9,7 @@ import errno
 import os
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -201,20 +202,12 @@ def _write_all(writer: pq.ParquetWriter | pc_csv.CSVWriter, tables: Iterator[pa.
 
 
 def _json(rows: Exportable, path: Path, *, compression: str | None) -> int:
-    number, held = 0, []
+    number, lines = 0, rows.json_lines()
     with pa.output_stream(path, compression=compression) as file:
-        for line in rows.json_lines():
-            held.append(line)
-            if len(held) == _LINES_AT_ONCE:
-                number += _write_lines(file, held)
-                held = []
-        return number + _write_lines(file, held)
-
-
-def _write_lines(file: pa.NativeFile, lines: list[str]) -> int:
-    if lines:
-        file.write(("\n".join(lines) + "\n").encode())
-    return len(lines)
+        while held := list(islice(lines, _LINES_AT_ONCE)):
+            file.write(("\n".join(held) + "\n").encode())
+            number += len(held)
+    return number
 
 
 def _of_schema(first: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table]:

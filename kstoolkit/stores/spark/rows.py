@@ -10,7 +10,7 @@ are given, such as the user of all windows, all rows are read, and those columns
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from operator import attrgetter
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, Option, Sentence, naming
-from kstoolkit.formats.columns import ByteColumn, Decoded, joined_cells
+from kstoolkit.formats.columns import ByteColumn, Decoded, except_at, joined_cells
 from kstoolkit.formats.serdes import Serde, serde_of
 from kstoolkit.formats.spark.keys import FAMILY_BYTES, family_ids, written_key, written_row
 from kstoolkit.formats.spark.rows import RowTimes
@@ -163,8 +163,7 @@ class SomeOfKey:
 
     def _chosen(self, rows: RowColumns, wanted: pa.Array) -> NDArray[np.bool_]:
         keys = self.family.some_of_key(rows.key, list(self.wanted))
-        chosen = np.asarray(keys.is_valid())
-        chosen[list(rows.problems)] = False
+        chosen = np.asarray(keys.is_valid()) & except_at(rows.problems, len(rows))
         columns = dict(zip(keys.type.names, keys.flatten(), strict=True))
         for field, value in zip(wanted.type, wanted.flatten(), strict=True):
             chosen &= _equal(columns[field.name], value)
@@ -382,7 +381,8 @@ class SparkSource:
     def read(self, asked: Asked) -> Iterator[RowColumns]:
         """Yield rows in parts of some thousands: at least those that are asked for."""
         for part in self.parts:
-            with _closing(part.opened, stays=not self.is_whole) as state:
+            state = part.opened()
+            with closing(state) if self.is_whole else nullcontext():
                 yield from self._of_part(part, state, asked)
 
     def _of_part(self, part: PartitionRows, state: OpenState, asked: Asked) -> Iterator[RowColumns]:
@@ -414,16 +414,6 @@ class SparkSource:
             return rows
         inner = _marked(rows.key, family), _marked(rows.value, family)
         return replace(rows, inner_key=inner[0], inner_value=inner[1])
-
-
-@contextmanager
-def _closing(opened: Callable[[], OpenState], *, stays: bool) -> Iterator[OpenState]:
-    state = opened()
-    try:
-        yield state
-    finally:
-        if not stays:
-            state.close()
 
 
 def _prefix(layout: StoreLayout, family: Family, asked: Asked) -> bytes:
