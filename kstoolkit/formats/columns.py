@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from kstoolkit.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -317,20 +317,15 @@ class RowColumns:
         {0: 'torn'}
         """
         place, mask = np.cumsum(chosen) - 1, pa.array(chosen)
+        columns = ((name, getattr(self, name)) for name in _COLUMNS)
+        cells = ((name, getattr(self, name)) for name in _CELLS)
         return replace(
             self,
             row=self.row[chosen],
-            key=self.key.take(chosen),
-            value=self.value.take(chosen),
-            window_start_ms=_filtered(self.window_start_ms, mask),
-            window_end_ms=_filtered(self.window_end_ms, mask),
-            timestamp_ms=_filtered(self.timestamp_ms, mask),
-            headers=_filtered(self.headers, mask),
             problems={int(place[at]): why for at, why in self.problems.items() if chosen[at]},
-            inner_key=None if self.inner_key is None else self.inner_key.take(chosen),
-            inner_value=None if self.inner_value is None else self.inner_value.take(chosen),
-            valid_to_ms=_filtered(self.valid_to_ms, mask),
             details={name: column.filter(mask) for name, column in self.details.items()},
+            **{name: column.filter(mask) for name, column in columns if column is not None},
+            **{name: column.take(chosen) for name, column in cells if column is not None},
         )
 
     @classmethod
@@ -347,8 +342,9 @@ class RowColumns:
         return cls(np.arange(len(keys)), keys, values)
 
 
-def _filtered(column: pa.Array | None, mask: pa.Array) -> pa.Array | None:
-    return None if column is None else column.filter(mask)
+_COLUMNS = ("window_start_ms", "window_end_ms", "timestamp_ms", "headers", "valid_to_ms")
+_CELLS = ("key", "value", "inner_key", "inner_value")
+"""What of rows is in Arrow's columns, and what is in ours."""
 
 
 def numbers_of(column: pa.Array | None, length: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -365,6 +361,24 @@ def numbers_of(column: pa.Array | None, length: int) -> tuple[NDArray[np.int64],
     if column is None:
         return np.zeros(length, dtype=np.int64), np.zeros(length, dtype=np.bool_)
     return np.asarray(column.fill_null(0)), np.asarray(column.is_valid())
+
+
+def said_of(which: NDArray[np.bool_], why: str) -> dict[int, str]:
+    """Return the same reason for each of some rows."""
+    return dict.fromkeys(np.flatnonzero(which).tolist(), why)
+
+
+def except_at(positions: Iterable[int], count: int) -> NDArray[np.bool_]:
+    """Return a mask of ``count`` rows that leaves some positions out.
+
+    Examples
+    --------
+    >>> except_at([1], 3).tolist()
+    [True, False, True]
+    """
+    left = np.ones(count, dtype=np.bool_)
+    left[list(positions)] = False
+    return left
 
 
 def run_edges(size: NDArray[np.int64]) -> NDArray[np.int64]:

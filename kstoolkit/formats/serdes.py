@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.columns import Decoded, each_cell
+from kstoolkit.formats.columns import Decoded, each_cell, said_of
 from kstoolkit.formats.streams.keys import session_windowed, time_windowed
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _uuid(column: ByteColumn) -> Decoded:
     wrong = np.asarray(
         pc.invert(pc.fill_null(pc.match_substring_regex(array, _UUID_TEXT), fill_value=True))
     )
-    problems = dict.fromkeys(np.flatnonzero(wrong).tolist(), "no UUID of 36 characters")
+    problems = said_of(wrong, "no UUID of 36 characters")
     return Decoded(pc.if_else(pa.array(wrong), None, array), texts.problems | problems)
 
 
@@ -79,8 +79,7 @@ def _number_serde(width: Literal[1, 2, 4, 8], kind: str) -> Callable[[ByteColumn
 def _boolean(column: ByteColumn) -> Decoded:
     first = column.first_bytes()
     fits = (column.lengths == 1) & (first <= 1)
-    wrong = np.flatnonzero(~fits & ~column.is_null)
-    problems = dict.fromkeys(wrong.tolist(), "neither 00 nor 01")
+    problems = said_of(~fits & ~column.is_null, "neither 00 nor 01")
     return Decoded(pa.array(first == 1, mask=~fits), problems)
 
 

@@ -35,7 +35,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, FormatError, Sentence, naming
-from kstoolkit.formats.columns import ByteColumn, Decoded
+from kstoolkit.formats.columns import ByteColumn, Decoded, except_at, said_of
 from kstoolkit.formats.serdes import Serde
 from kstoolkit.formats.spark.text import integer, shown, text
 from kstoolkit.formats.spark.types import Array, Field, Scalar, SparkType, Struct, Variable
@@ -148,7 +148,7 @@ def family_ids(keys: ByteColumn) -> NDArray[np.int64]:
 def rows_behind_version(cells: ByteColumn) -> tuple[ByteColumn, dict[int, str]]:
     """Return rows without the byte in front of them, and which of them lack it."""
     wrong = (cells.first_bytes() != _ROW_VERSION) & ~cells.is_null
-    return cells.part(1), dict.fromkeys(np.flatnonzero(wrong).tolist(), _NO_VERSION)
+    return cells.part(1), said_of(wrong, _NO_VERSION)
 
 
 def _positions(found: Any, key: Struct) -> tuple[int, ...]:
@@ -211,7 +211,7 @@ def _in_two_parts(cells: ByteColumn, key: Struct, encoder: KeyEncoder) -> Decode
     has_length = cells.lengths >= _LENGTH_BYTES
     length = RowReading(cells.data).numbers(cells.starts, "<i4", has_length).astype(np.int64)
     fits = (length >= 1) & (length <= cells.lengths - _LENGTH_BYTES)
-    wrong = dict.fromkeys(np.flatnonzero(~fits & ~cells.is_null).tolist(), _NO_LENGTH)
+    wrong = said_of(~fits & ~cells.is_null, _NO_LENGTH)
     middle = np.where(fits, _LENGTH_BYTES + length, 0)
     first, no_version = rows_behind_version(cells.part(_LENGTH_BYTES, middle))
     rest = [n for n in range(key.count) if n not in encoder.first]
@@ -241,7 +241,6 @@ def _first_part(rows: ByteColumn, columns: Struct, encoder: KeyEncoder) -> Decod
 def _with_timestamp(cells: ByteColumn, key: Struct, encoder: KeyEncoder) -> Decoded:
     """Return keys whose last column stands beside the row of the others."""
     fits = cells.lengths >= _TIMESTAMP_BYTES
-    wrong = np.flatnonzero(~fits & ~cells.is_null).tolist()
     at, row = 0, cells.part(_TIMESTAMP_BYTES)
     if encoder.kind == "TimestampAsPostfix":
         at, row = -_TIMESTAMP_BYTES, cells.part(end=-_TIMESTAMP_BYTES)
@@ -252,7 +251,7 @@ def _with_timestamp(cells: ByteColumn, key: Struct, encoder: KeyEncoder) -> Deco
         read_rows(rows, key.at(range(key.count - 1))),
         Decoded(pa.StructArray.from_arrays([pa.array(numbers, mask=~fits)], [key.names[-1]])),
     ]
-    problems = no_version | dict.fromkeys(wrong, _NO_TIMESTAMP)
+    problems = no_version | said_of(~fits & ~cells.is_null, _NO_TIMESTAMP)
     return _joined(parts, key, key.names, problems)
 
 
@@ -264,8 +263,7 @@ def _joined(
     by_name = dict(zip(names, columns, strict=True))
     for part in parts:
         problems = part.problems | problems
-    has = np.ones(len(parts[0].values), dtype=bool)
-    has[list(problems)] = False
+    has = except_at(problems, len(parts[0].values))
     for part in parts:
         has &= np.asarray(part.values.is_valid())  # type: ignore[union-attr]
     children = [by_name[name] for name in key.names]

@@ -39,7 +39,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.columns import ByteColumn, RowColumns
+from kstoolkit.formats.columns import ByteColumn, RowColumns, except_at, said_of
 from kstoolkit.formats.spark.checksums import crc32c, crc32c_of_both
 from kstoolkit.formats.spark.keys import (
     FAMILY_BYTES,
@@ -288,8 +288,7 @@ def _problems(computed: NDArray[np.uint32], cells: ByteColumn) -> dict[int, str]
     has = cells.lengths >= CHECKSUM_BYTES
     found = np.zeros(len(cells), dtype=np.uint32)
     found[has] = _numbers(cells.take(has).part(end=CHECKSUM_BYTES))
-    wrong = np.flatnonzero((~has | (found != computed)) & ~cells.is_null)
-    return dict.fromkeys(wrong.tolist(), _WRONG)
+    return said_of((~has | (found != computed)) & ~cells.is_null, _WRONG)
 
 
 def _numbers(cells: ByteColumn) -> NDArray[np.uint32]:
@@ -345,8 +344,8 @@ class ValueWrapping:
             found = _without_checksums(keys, values, self.delimiter)
             if not has_several:
                 count = np.bincount(found.row, minlength=len(values))
-                others = np.flatnonzero((count != 1) & ~values.is_null).tolist()
-                found = replace(found, problems=dict.fromkeys(others, _NOT_ONE) | found.problems)
+                others = said_of((count != 1) & ~values.is_null, _NOT_ONE)
+                found = replace(found, problems=others | found.problems)
         if has_several:
             # Behind checksums each part is a value of its own, without a delimiter to come.
             parts = _elements_of(found.cell, b"" if self.has_checksums else self.delimiter)
@@ -503,7 +502,7 @@ class StoreLayout:
 
 def _with_times(family: Family, rows: RowColumns, problems: dict[int, str]) -> RowColumns:
     """Return the rows with their times; what has a problem is no row, and has none."""
-    bad = np.isin(np.arange(len(rows)), list(problems))
+    bad = ~except_at(problems, len(rows))
     key, value = (
         ByteColumn(
             cells.data, cells.starts, np.where(bad, cells.starts, cells.ends), cells.is_null | bad

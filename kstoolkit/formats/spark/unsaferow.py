@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.formats.columns import ByteColumn, Decoded, run_edges
+from kstoolkit.formats.columns import ByteColumn, Decoded, except_at, run_edges
 from kstoolkit.formats.serdes import Serde
 from kstoolkit.formats.spark.types import (
     INTERVAL,
@@ -406,7 +406,6 @@ def read_rows(column: ByteColumn, struct: Struct) -> Decoded:
     cells = RowCells(column.starts, column.ends, ~column.is_null, np.arange(len(column)))
     rows = _read_structs(reading, struct, cells)
     if reading.problems:
-        wrong = np.zeros(len(column), dtype=bool)
-        wrong[list(reading.problems)] = True
-        rows = _struct_array(rows.type, ~column.is_null & ~wrong, rows.flatten())
+        has = ~column.is_null & except_at(reading.problems, len(column))
+        rows = _struct_array(rows.type, has, rows.flatten())
     return Decoded(rows, reading.problems)

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.formats.columns import ByteColumn, RowColumns, fixed_cells, joined_cells
-from kstoolkit.formats.streams.keys import except_at, known
+from kstoolkit.formats.columns import ByteColumn, RowColumns, except_at, fixed_cells, joined_cells
+from kstoolkit.formats.streams.keys import known
 from kstoolkit.formats.streams.kinds import DEFAULT, Kind, kinds_named
 from kstoolkit.formats.streams.recognising import Recognised, Sample, fits_as
 from kstoolkit.formats.streams.rows import split, split_buffer

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.formats.columns import ByteColumn, Decoded
+from kstoolkit.formats.columns import ByteColumn, Decoded, except_at, said_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -71,24 +71,6 @@ def known(column: pa.Array | None, good: NDArray[np.bool_]) -> pa.Array | None:
     if column is None or good.all():
         return column
     return column.take(pa.array(np.arange(len(good)), mask=~good))
-
-
-def said_of(which: NDArray[np.bool_], why: str) -> dict[int, str]:
-    """Return the same reason for each of some rows."""
-    return dict.fromkeys(np.flatnonzero(which).tolist(), why)
-
-
-def except_at(positions: Iterable[int], count: int) -> NDArray[np.bool_]:
-    """Return a mask of ``count`` rows that leaves some positions out.
-
-    Examples
-    --------
-    >>> except_at([1], 3).tolist()
-    [True, False, True]
-    """
-    left = np.ones(count, dtype=np.bool_)
-    left[list(positions)] = False
-    return left
 
 
 _WINDOW_BYTES = 12

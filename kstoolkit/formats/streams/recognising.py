@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.formats.columns import except_at
 from kstoolkit.formats.streams.kinds import (
     DEFAULT,
     LIST_HEADERS,
@@ -179,9 +180,7 @@ def fits_as(kind: Kind, sample: Sample) -> Fit:
     rows = split(kind, sample.keys, sample.values, family=sample.family)
     if not len(rows):
         return Fit(0.0, "no rows but those of an index")
-    good = np.ones(len(rows), dtype=np.bool_)
-    good[list(rows.problems)] = False
-    good &= _plausible(kind, rows, sample)
+    good = except_at(rows.problems, len(rows)) & _plausible(kind, rows, sample)
     share = float(good.mean())
     return Fit(share, _WHY[kind] if share == 1 else f"{share:.1%} of the rows are so: {_WHY[kind]}")
 

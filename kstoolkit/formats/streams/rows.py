@@ -48,20 +48,19 @@ stored: they end with the one that is valid from when the oldest is. (``RocksDBV
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.columns import ByteColumn, RowColumns
+from kstoolkit.formats.columns import ByteColumn, RowColumns, except_at, run_edges, said_of
 from kstoolkit.formats.streams.keys import (
     either,
-    except_at,
     integers_of,
     known,
     nullable,
-    said_of,
     session_keys,
     spans,
     time_ordered_session_keys,
@@ -133,20 +132,14 @@ def _split_lists(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) ->
 
 def _elements(values: ByteColumn) -> tuple[NDArray[np.intp], ByteColumn, dict[int, str]]:
     """Return the elements, the row of each, and why a row, standing for itself, has none."""
-    data = values.data.data
-    rows: list[int] = []
-    found: list[tuple[int, int] | None] = []
-    problems: dict[int, str] = {}
-    places = zip(values.starts.tolist(), values.ends.tolist(), strict=True)
-    for row, (start, end) in enumerate(places):
-        try:
-            elements = _read_list(data, start, end)
-        except FormatError as error:
-            problems[len(rows)] = f"the value is no list: {error.message}"
-            elements = [(start, end)]
-        rows.extend([row] * len(elements))
-        found.extend(elements)
-    return np.array(rows, dtype=np.intp), spans(values.data, found), problems
+    rows = np.arange(len(values))
+    found, torn = _read_each(_read_list, rows, values, "the value is no list")
+    whole = zip(values.starts.tolist(), values.ends.tolist(), strict=True)
+    elements = [found.get(row, [span]) for row, span in enumerate(whole)]
+    size = np.array([len(each) for each in elements], dtype=np.int64)
+    first = run_edges(size)
+    problems = {int(first[row]): why for row, why in torn.items()}
+    return np.repeat(rows, size), spans(values.data, chain.from_iterable(elements)), problems
 
 
 def _problems_of(keys: ByteColumn) -> dict[int, str]:

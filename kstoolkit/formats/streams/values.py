@@ -29,8 +29,8 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.columns import HEADERS, ByteColumn
-from kstoolkit.formats.streams.keys import either, except_at, integers_of, nullable, said_of
+from kstoolkit.formats.columns import HEADERS, ByteColumn, except_at, said_of
+from kstoolkit.formats.streams.keys import either, integers_of, nullable
 from kstoolkit.formats.streams.kinds import (
     DEFAULT,
     LIST_HEADERS,

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.formats.columns import fixed_cells, joined_cells
+from kstoolkit.formats.columns import except_at, fixed_cells, joined_cells
 from kstoolkit.stores.rows.rows import json_text
 
 if TYPE_CHECKING:
@@ -100,9 +100,8 @@ def meanings(column: ByteColumn, decoded: Decoded) -> pa.Array:
         meant = _of_typed(values)
     if not decoded.problems:
         return meant
-    rows = np.array(sorted(decoded.problems), dtype=np.intp)
-    unread = np.isin(np.arange(len(column)), rows)
-    raw = _begun_with(_UNREAD, column.take(rows).to_arrow())
+    unread = ~except_at(decoded.problems, len(column))
+    raw = _begun_with(_UNREAD, column.take(unread).to_arrow())
     return pc.replace_with_mask(meant, pa.array(unread), raw)
 
 

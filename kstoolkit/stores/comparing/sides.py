@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, Sentence, naming
-from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
+from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns, except_at
 from kstoolkit.stores.comparing.identity import END_BYTES, identities, meanings
 from kstoolkit.stores.rows.rows import decoded_rows
 from kstoolkit.units import format_bytes
@@ -96,7 +96,7 @@ class Side:
         key, meaning = self._compared(rows)
         identity = identities(
             key,
-            torn=np.isin(np.arange(len(rows)), list(rows.problems)),
+            torn=~except_at(rows.problems, len(rows)),
             window_start_ms=rows.window_start_ms,
             timestamp_ms=None if rows.valid_to_ms is None else rows.timestamp_ms,
             window_end_ms=ends,
@@ -145,9 +145,7 @@ def rows_from(table: pa.Table, *, has_families: bool) -> RowColumns:
 
 
 def _cells(rows: RowColumns) -> list[pa.Array]:
-    why: list[str | None] = [None] * len(rows)
-    for row, problem in rows.problems.items():
-        why[row] = problem
+    why = [rows.problems.get(row) for row in range(len(rows))]
     cells = [
         rows.key.to_arrow(),
         rows.value.to_arrow(),

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.columns import joined_cells
+from kstoolkit.formats.columns import joined_cells, run_edges
 from kstoolkit.formats.spark.rows import RowTimes
 from kstoolkit.formats.spark.types import Struct
 from kstoolkit.stores.growth.heavyhitters import MOST_KEY_BYTES, MOST_KEYS, HeavyHitters
@@ -87,7 +87,7 @@ def _structs(column: pa.Array) -> pa.Array:
 def _lists(column: pa.Array) -> pa.Array:
     lists = column.cast(pa.large_list(_element(column.type)))
     count = np.asarray(pc.list_value_length(lists).fill_null(0)).astype(np.int64)
-    ends = pa.array(np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count)]))
+    ends = pa.array(run_edges(count))
     elements = pa.LargeListArray.from_arrays(ends, _as_bytes(lists.flatten()))
     return joined_cells(_fixed(pa.array(count)), pc.binary_join(elements, _NOTHING))
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from kstoolkit.formats.columns import numbers_of
-from kstoolkit.formats.streams.keys import except_at
+from kstoolkit.formats.columns import except_at, numbers_of
 from kstoolkit.stores.growth.clock import (
     ONE_ROW_A_KEY,
     Between,

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.columns import numbers_of
+from kstoolkit.formats.columns import except_at, numbers_of
 from kstoolkit.formats.streams.kinds import Kind
 
 if TYPE_CHECKING:
@@ -82,10 +82,9 @@ class Asked:
         >>> Asked(prefix=b"an").chosen(RowColumns.whole(keys, keys)).tolist()
         [True, True, False]
         """
-        wanted = np.ones(len(rows), dtype=bool)
         if self.is_all:
-            return wanted
-        wanted[list(rows.problems)] = False
+            return np.ones(len(rows), dtype=bool)
+        wanted = except_at(rows.problems, len(rows))
         if self.key is not None:
             wanted &= self._has_key(self.key, rows)
         if self.prefix is not None:

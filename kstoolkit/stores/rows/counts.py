@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError, Option, naming
 from kstoolkit.formats import countbundle
-from kstoolkit.formats.columns import ByteColumn, RowColumns, fixed_cells
+from kstoolkit.formats.columns import ByteColumn, RowColumns, fixed_cells, run_edges, run_sums
 from kstoolkit.formats.keys import decode_replica_keys
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.replica.replicafile import as_profile, segment_options, segment_span_ms
@@ -90,7 +90,7 @@ class CountRows:
         if self.action is not None:
             return self._rows(*_of_action(told, self.action))
         if self.total:
-            return self._rows(told, _longs(_sums(told.count, told.size)))
+            return self._rows(told, _longs(run_sums(told.count.view(np.int64), told.size)))
         return self._rows(told, ByteColumn.from_arrow(_as_json(told)))
 
     def _rows(self, told: Told, value: ByteColumn) -> RowColumns:
@@ -120,14 +120,7 @@ def _of_action(told: Told, action: str) -> tuple[Told, ByteColumn]:
     return fewer, _longs(fewer.count)
 
 
-def _sums(count: NDArray[np.uint64], size: NDArray[np.int64]) -> NDArray[np.uint64]:
-    ends = np.cumsum(size)
-    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(count, dtype=np.uint64)])
-    sums: NDArray[np.uint64] = total[ends] - total[ends - size]
-    return sums
-
-
-def _longs(numbers: NDArray[np.uint64]) -> ByteColumn:
+def _longs(numbers: NDArray[np.uint64] | NDArray[np.int64]) -> ByteColumn:
     return ByteColumn.from_arrow(fixed_cells(numbers.astype(">u8")))
 
 
@@ -143,8 +136,8 @@ def _as_json(told: Told) -> pa.Array:
     marks = (", ", "{", "}", "")
     comma, begin, end, nothing = (pa.scalar(each, pa.large_string()) for each in marks)
     pairs = pc.binary_join_element_wise(quoted.take(coded.indices.take(order)), counts, nothing)
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(told.size)])
-    joined = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), pairs), comma)
+    ends = pa.array(run_edges(told.size))
+    joined = pc.binary_join(pa.LargeListArray.from_arrays(ends, pairs), comma)
     return pc.binary_join_element_wise(begin, joined, end, nothing)
 
 

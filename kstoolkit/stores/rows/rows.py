@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.columns import HEADERS, ByteColumn, Decoded, RowColumns, Undecoded
+from kstoolkit.formats.columns import HEADERS, ByteColumn, Decoded, RowColumns, Undecoded, except_at
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.moments import moment_of
 
@@ -568,13 +568,11 @@ class DecodedRows:
             yield {} if is_torn else dict(zip(self.details, told, strict=True))
 
     def _problems(self) -> pa.Array:
-        why: list[str | None] = [None] * len(self)
+        why: dict[int, str] = {}
         for part, decoded in (("value", self.value), ("key", self.key)):
-            for position, reason in decoded.problems.items():
-                why[position] = f"{part}: {reason}"
-        for position, reason in self.raw.problems.items():
-            why[position] = reason
-        return pa.array(why, pa.string())
+            why |= {at: f"{part}: {reason}" for at, reason in decoded.problems.items()}
+        why |= self.raw.problems
+        return pa.array([why.get(at) for at in range(len(self))], pa.string())
 
 
 def decoded_rows(
@@ -588,7 +586,7 @@ def decoded_rows(
 def _read(raw: RowColumns, column: ByteColumn, serde: Serde) -> Decoded:
     if not raw.problems:
         return serde.decode(column)
-    torn = np.isin(np.arange(len(raw)), list(raw.problems))
+    torn = ~except_at(raw.problems, len(raw))
     # A serde may make something of torn bytes, as of a number's first half: it is not asked.
     bare = type(column)(column.data, column.starts, column.ends, column.is_null | torn)
     decoded = serde.decode(bare)
