@@ -176,22 +176,16 @@ class Cursor:
     is asked for, so that no length which the bytes claim is believed before it was looked at.
     """
 
-    __slots__ = ("_at", "_data", "_end")
+    __slots__ = ("_data", "_end", "at")
 
     def __init__(self, data: memoryview, start: int, end: int) -> None:
-        self._data = data
-        self._at = start
-        self._end = end
+        self._data, self._end = data, end
+        self.at = start  # where the next byte lies in all the bytes
 
     @property
     def left(self) -> int:
         """How many bytes there are still to be read."""
-        return self._end - self._at
-
-    @property
-    def at(self) -> int:
-        """Where the next byte lies in all the bytes."""
-        return self._at
+        return self._end - self.at
 
     def span(self, length: int) -> tuple[int, int]:
         """Return from where up to where the next ``length`` bytes lie, and go past them."""
@@ -201,9 +195,9 @@ class Cursor:
         if length > self.left:
             message = f"{_bytes(length)} should follow, {self.left} do"
             raise FormatError(message)
-        start = self._at
-        self._at = start + length
-        return start, self._at
+        start = self.at
+        self.at = start + length
+        return start, self.at
 
     def within(self, length: int) -> Cursor:
         """Return a cursor of the next ``length`` bytes alone, and go past them."""

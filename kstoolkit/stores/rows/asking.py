@@ -86,18 +86,14 @@ class Asked:
             return np.ones(len(rows), dtype=bool)
         wanted = except_at(rows.problems, len(rows))
         if self.key is not None:
-            wanted &= self._has_key(self.key, rows)
+            has_key = rows.record_key.equal_to(self.key)
+            wanted &= has_key if rows.inner_key is None else has_key | rows.key.equal_to(self.key)
         if self.prefix is not None:
             wanted &= rows.record_key.part(end=len(self.prefix)).equal_to(self.prefix)
         if self.window_start_ms is not None:
             start, known = numbers_of(rows.window_start_ms, len(rows))
             wanted &= known & (start == self.window_start_ms)
         return wanted & self._in_span(rows)
-
-    @staticmethod
-    def _has_key(key: bytes, rows: RowColumns) -> NDArray[np.bool_]:
-        has = rows.record_key.equal_to(key)
-        return has if rows.inner_key is None else has | rows.key.equal_to(key)
 
     def _in_span(self, rows: RowColumns) -> NDArray[np.bool_]:
         within = np.ones(len(rows), dtype=bool)

@@ -28,7 +28,6 @@ from kstoolkit.formats.spark.rows import (
     StoreLayout,
     ValueWrapping,
     _elements_of,
-    _value_behind_checksum,
     _without_checksums,
     key_behind_checksum,
     layout_of,
@@ -439,7 +438,8 @@ def test_of_rubbish_behind_checksums_each_row_is_read_or_said_to_be_wrong(
         seen = {*found.row.tolist(), *found.problems}
         assert seen == {n for n, (_, value) in enumerate(rows) if value}
         assert not set(found.row.tolist()) & found.problems.keys()
-    for bare, problems in (_value_behind_checksum(keys, values), key_behind_checksum(keys)):
+    of_file = ValueWrapping(is_rocksdb=False, has_checksums=True).rows(keys, values)
+    for bare, problems in ((of_file.cell, of_file.problems), key_behind_checksum(keys)):
         assert len(bare) == len(rows)
         assert problems.keys() <= set(range(len(rows)))
 
