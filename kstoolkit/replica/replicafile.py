@@ -272,12 +272,17 @@ def _is_within(name: object, folder: Path) -> bool:
 
 def replica_place(path: str | os.PathLike[str]) -> Path:
     """Return the folder of a replica, which need not be there."""
-    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    if not isinstance(text, str) or "\0" in text:
+    text = _text(path)
+    if text is None or "\0" in text:
         message = f"{path!r} is no path of a replica."
         hint = "Give the path of its folder, as text, without a character 0."
         raise ConfigurationError(message, hint=hint)
     return Path(text)
+
+
+def _text(path: object) -> str | None:
+    found = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    return found if isinstance(found, str) else None
 
 
 def prepare(folder: Path, *, in_memory: Collection[int], kept_ms: dict[int, int] | None) -> None:
