@@ -119,35 +119,6 @@ def _is_whole(folder: Path, options: Options, mark: Mark) -> bool:
     return True
 
 
-def rebuild(
-    folder: Path,
-    reader: ChangelogReader,
-    options: Options,
-    *,
-    window_ms: int,
-    starts: range,
-    position: Position,
-) -> Mark:
-    """Make a segment anew, and set aside what is in its place; return what is in it then.
-
-    ``reader`` reads the whole changelog, up to ``position``; the segment's windows begin in
-    ``starts``.
-    """
-    building = folder.with_name(f"{folder.name}.building")
-    shutil.rmtree(building, ignore_errors=True)
-    with closing(DiskSegment(building, options, writing=True)) as segment:
-        pieces = reader.pieces(window_ms)
-        for piece in range(pieces):
-            dated = reader.read(window_ms, bucket=(piece, pieces), starts=starts)
-            mark = Filling.of(dated).into(segment, position, fresh=True)
-        segment.flush()
-    if folder.exists():
-        set_aside(folder)
-    building.rename(folder)
-    sync(folder.parent)
-    return mark
-
-
 _BEFORE_EVERYTHING = -(2**63)
 
 
@@ -197,10 +168,9 @@ def _without(level: LevelState, starts: set[int]) -> LevelState:
     if not starts:
         return level
     floor_ms = segment_span_ms(level.window_ms, max(starts)).stop
-    return replace(
-        level.without_segments(starts),
-        expired_before_ms=max(floor_ms, level.expired_before_ms or floor_ms),
-    )
+    left = {start: mark for start, mark in level.segments.items() if start not in starts}
+    floor_ms = max(floor_ms, level.expired_before_ms or floor_ms)
+    return replace(level, segments=left, expired_before_ms=floor_ms)
 
 
 _BETWEEN_CHECKPOINTS = 4_000_000  # records
@@ -394,15 +364,31 @@ class CatchUp:
             hint = "Restore again once its run has written that; or restore into another folder."
             raise InputError(message, hint=hint)
         total = reader.rows(window_ms)
-        starts = segment_span_ms(window_ms, start_ms)
         what = f"{format_duration(window_ms)} from {moment_of(start_ms).isoformat()}"
         with telling(self.listeners, what, total):
-            mark = rebuild(
-                folder, reader, self.options, window_ms=window_ms, starts=starts, position=position
-            )
+            mark = self._made_anew(window_ms, start_ms, reader, position)
             self._save(level.with_segments({start_ms: mark}))
             for each in self.listeners:
                 each.on_batch(what, records=total)
+        return mark
+
+    def _made_anew(
+        self, window_ms: int, start_ms: int, reader: ChangelogReader, position: Position
+    ) -> Mark:
+        """Make a segment of all of a changelog up to a position, and set the damaged one aside."""
+        folder, starts = self._folder(window_ms, start_ms), segment_span_ms(window_ms, start_ms)
+        building = folder.with_name(f"{folder.name}.building")
+        shutil.rmtree(building, ignore_errors=True)
+        with closing(DiskSegment(building, self.options, writing=True)) as segment:
+            pieces = reader.pieces(window_ms)
+            for piece in range(pieces):
+                dated = reader.read(window_ms, bucket=(piece, pieces), starts=starts)
+                mark = Filling.of(dated).into(segment, position, fresh=True)
+            segment.flush()
+        if folder.exists():
+            set_aside(folder)
+        building.rename(folder)
+        sync(folder.parent)
         return mark
 
 

@@ -105,11 +105,6 @@ class LevelState:
         """Return the level with segments that were written to."""
         return replace(self, segments=dict(sorted((self.segments | written).items())))
 
-    def without_segments(self, starts: set[int]) -> LevelState:
-        """Return the level without some segments."""
-        left = {start: at for start, at in self.segments.items() if start not in starts}
-        return replace(self, segments=left)
-
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:

@@ -150,7 +150,7 @@ def _read_position(blob: bytes) -> Position:
         if version:
             raise foreign_version(_POSITION, version, 0, "Kafka Streams")
         return dict(
-            pair for _ in range(_count(cursor, _TOPIC_BYTES, "topics")) for pair in _pairs(cursor)
+            pair for _ in range(cursor.count(_TOPIC_BYTES, "topics")) for pair in _pairs(cursor)
         )
     except FormatError as error:
         if error.hint:
@@ -161,16 +161,8 @@ def _read_position(blob: bytes) -> Position:
 
 def _pairs(cursor: Cursor) -> list[tuple[tuple[str, int], int]]:
     topic = cursor.text(cursor.sized())
-    count = _count(cursor, _PAIR_BYTES, "partitions")
+    count = cursor.count(_PAIR_BYTES, "partitions")
     return [((topic, cursor.int32()), cursor.int64()) for _ in range(count)]
-
-
-def _count(cursor: Cursor, least_bytes: int, what: str) -> int:
-    count = cursor.int32()
-    if not 0 <= count <= cursor.left // least_bytes:
-        message = f"{count} {what} in {cursor.left} bytes"
-        raise FormatError(message)
-    return count
 
 
 _STATES: dict[int, Literal["open", "closed"]] = {0: "closed", 1: "open"}

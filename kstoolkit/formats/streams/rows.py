@@ -93,11 +93,7 @@ def _read_list(data: memoryview, start: int, end: int) -> list[tuple[int, int] |
     if strategy != _OF_VARIABLE_SIZE:
         message = f"its elements are laid out in way {strategy}, not {_OF_VARIABLE_SIZE}"
         raise FormatError(message)
-    count = cursor.int32()
-    if not 0 <= count <= cursor.left // _LENGTH_BYTES:
-        message = f"{count} elements in {cursor.left} bytes"
-        raise FormatError(message)
-    elements = [cursor.sized() for _ in range(count)]
+    elements = [cursor.sized() for _ in range(cursor.count(_LENGTH_BYTES, "elements"))]
     cursor.finish()
     return elements
 
@@ -255,10 +251,7 @@ def split_buffer(keys: ByteColumn, values: ByteColumn) -> RowColumns:
 
 
 def _headers(cursor: Cursor) -> list[Header]:
-    count = cursor.int32()
-    if not -1 <= count <= cursor.left // _HEADER_BYTES:  # -1, from old releases: none either
-        message = f"{count} headers in {cursor.left} bytes"
-        raise FormatError(message)
+    count = cursor.count(_HEADER_BYTES, "headers", least=-1)  # from old releases: none either
     found = ((cursor.text(cursor.sized()), cursor.sized()) for _ in range(count))
     return [Header(name, None if value is None else cursor.take(value)) for name, value in found]
 

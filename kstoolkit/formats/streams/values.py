@@ -245,6 +245,14 @@ class Cursor:
         """Return the next eight bytes as a number, big-endian and signed."""
         return int.from_bytes(self.take(self.span(8)), "big", signed=True)
 
+    def count(self, each_bytes: int, what: str, *, least: int = 0) -> int:
+        """Return the int32 that tells how many follow, of so many bytes each at least."""
+        count = self.int32()
+        if not least <= count <= self.left // each_bytes:
+            message = f"{count} {what} in {self.left} bytes"
+            raise FormatError(message)
+        return count
+
     def varint(self) -> int:
         """Return the next zig-zag base-128 number, as ``ByteUtils.readVarint`` does."""
         bits = 0
