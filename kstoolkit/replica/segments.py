@@ -33,7 +33,6 @@ import shutil
 import tempfile
 import threading
 import weakref
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, pairwise
@@ -71,7 +70,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
-    from rocksdict import Options
+    from rocksdict import Options, RdictIter
 
     from kstoolkit.changelog.reader import Dated, Position
 
@@ -168,8 +167,12 @@ class _Place:
 
     def new_folder(self) -> Path:
         """Return a new folder inside."""
-        with _resource_errors():
+        try:
             return Path(tempfile.mkdtemp(dir=self._folder.path))
+        except OSError as error:
+            message = f"No scratch folder can be made to read a replica with: {error.strerror}."
+            hint = "Set TMPDIR to a folder that exists and that you may write to."
+            raise StoreResourceError(message, hint=hint) from error
 
     def remove(self, path: Path) -> None:
         """Remove a folder inside; in a forked child nothing, for it is the parent's."""
@@ -188,16 +191,6 @@ def _place() -> _Place:
             found = _Place()
             _PLACES.add(found)
         return found
-
-
-@contextmanager
-def _resource_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        message = f"No scratch folder can be made to read a replica with: {error.strerror}."
-        hint = "Set TMPDIR to a folder that exists and that you may write to."
-        raise StoreResourceError(message, hint=hint) from error
 
 
 def _fill(scratch: Path, segment: Path) -> None:
@@ -346,9 +339,7 @@ class DiskSegment:
         """
         keys: list[bytes] = []
         values: list[bytes] = []
-        cursor = self._db.iter(_whole_order())
-        cursor.seek_to_first()
-        while cursor.valid():
+        for cursor in self._all_in_order():
             key = cursor.key()
             if len(key) >= SHORTEST_REPLICA_KEY_BYTES:
                 keys.append(key)
@@ -356,9 +347,6 @@ class DiskSegment:
             if len(keys) >= rows:
                 yield keys, values
                 keys, values = [], []
-            cursor.next()
-        with translated(self.path):
-            cursor.status()
         if keys:
             yield keys, values
 
@@ -370,9 +358,18 @@ class DiskSegment:
         DamagedStoreError
             If one is not what was written.
         """
-        cursor = self._db.iter(_whole_order())
+        for _ in self._all_in_order():
+            pass
+
+    def _all_in_order(self) -> Iterator[RdictIter]:
+        """Yield a cursor at each row, past any index of prefixes and any block cache."""
+        options = ReadOptions()
+        options.set_total_order_seek(v=True)
+        options.fill_cache(False)  # type: ignore[call-arg] # noqa: FBT003 - takes no name
+        cursor = self._db.iter(options)
         cursor.seek_to_first()
         while cursor.valid():
+            yield cursor
             cursor.next()
         with translated(self.path):
             cursor.status()
@@ -417,14 +414,6 @@ class _FaultTranslation:
         known = fault_of(error, self.path) if isinstance(error, Exception) else None
         if known is not None:
             raise known from error
-
-
-def _whole_order() -> ReadOptions:
-    """Return options for reading everything, past any index of prefixes and any block cache."""
-    options = ReadOptions()
-    options.set_total_order_seek(v=True)
-    options.fill_cache(False)  # type: ignore[call-arg] # noqa: FBT003 - takes no name
-    return options
 
 
 def _piece(number: int) -> bytes:

@@ -303,13 +303,9 @@ def write_tables(
     counted = 0
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema, options=options) as to:
         for table in tables:
-            to.write_table(table.combine_chunks(), max_chunksize=_block_rows(table))
+            row_bytes = int(table.nbytes) // max(len(table), 1) + 1
+            to.write_table(table.combine_chunks(), max_chunksize=max(1, _BLOCK_BYTES // row_bytes))
             allowance.take(file.tell() - counted)
             counted = file.tell()
     allowance.take(path.stat().st_size - counted)
     return path
-
-
-def _block_rows(table: pa.Table) -> int:
-    row_bytes = int(table.nbytes) // max(len(table), 1) + 1
-    return max(1, _BLOCK_BYTES // row_bytes)

@@ -543,7 +543,9 @@ class DecodedRows:
         """
         raw = self.raw
         times = (raw.window_start_ms, raw.window_end_ms, raw.timestamp_ms)
-        start, end, time = (_times(column, len(self)) for column in times)
+        start, end, time = (
+            pa.nulls(len(self), TIME) if each is None else each.cast(TIME) for each in times
+        )
         columns = {
             "key": _typed(self.key),
             "window_start": start,
@@ -591,10 +593,6 @@ def _read(raw: RowColumns, column: ByteColumn, serde: Serde) -> Decoded:
     bare = type(column)(column.data, column.starts, column.ends, column.is_null | torn)
     decoded = serde.decode(bare)
     return Decoded(decoded.values, decoded.problems | raw.problems)
-
-
-def _times(column: pa.Array | None, length: int) -> pa.Array:
-    return pa.nulls(length, TIME) if column is None else column.cast(TIME)
 
 
 def _listed(column: pa.Array | None, length: int) -> list[Any]:
