@@ -224,18 +224,15 @@ def serde_of(serde: str | Serde | Callable[[bytes], Any]) -> Serde:
         return Serde(name, lambda column: each_cell(column, serde))
     name = serde.strip().lower()
     if windowed := _WINDOWED_NAME.fullmatch(name):
-        return _windowed(windowed[1], serde_of(windowed[2]))
+        kind, inner = windowed[1], serde_of(windowed[2])
+        read = _WINDOWED[kind]
+        return Serde(f"{kind}-windowed({inner.name})", lambda column: read(column, inner.decode))
     decode = _DECODERS.get(name)
     if decode is None:
         message = f"There is no serde {serde!r}."
         hint = f"Give one of {', '.join(SERDE_NAMES)}, or time-windowed(string) and the like."
         raise ConfigurationError(message, hint=hint)
     return Serde(name, decode, _ENCODERS.get(name))
-
-
-def _windowed(kind: str, inner: Serde) -> Serde:
-    read = _WINDOWED[kind]
-    return Serde(f"{kind}-windowed({inner.name})", lambda column: read(column, inner.decode))
 
 
 _MOST_ROWS = 1000

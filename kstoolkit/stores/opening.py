@@ -102,7 +102,8 @@ def open_store(
     ...         print(row)
     'anna': 3
     """
-    read_as = _read_as(kind, key_serde, value_serde, window_size, column_family)
+    _check_names(kind=kind, column_family=column_family)
+    read_as = ReadAs(kind, key_serde, value_serde, _size_ms(window_size), column_family)
     folder = _folder(path)
     told = {"kind": kind, "window_size": window_size}
     several = _opened_in_several(folder, read_as, scratch, told)
@@ -148,21 +149,14 @@ def _opened_in_several(
     return SegmentedStore.open(folder, segments, read_as, scratch=scratch)
 
 
-def _read_as(
-    kind: str | None,
-    key_serde: SerdeLike | None,
-    value_serde: SerdeLike | None,
-    window_size: Duration | None,
-    column_family: str | None,
-) -> ReadAs:
-    names: dict[str, object] = {"kind": kind, "column_family": column_family}
-    for name, value in names.items():
-        if value is not None and not isinstance(value, str):
+def _check_names(**names: object) -> None:
+    told = {name: value for name, value in names.items() if value is not None}
+    for name, value in told.items():
+        if not isinstance(value, str):
             message = f"{name}={value!r} is no text."
             raise ConfigurationError(message, hint="Give its name, or leave it out.")
-    if kind is not None:
-        kinds_named(kind)
-    return ReadAs(kind, key_serde, value_serde, _size_ms(window_size), column_family)
+    if "kind" in told:
+        kinds_named(str(told["kind"]))
 
 
 def _size_ms(window_size: object) -> int | None:

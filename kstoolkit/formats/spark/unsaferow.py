@@ -127,13 +127,10 @@ def validity(has: NDArray[np.bool_]) -> pa.Buffer | None:
 
 
 def _read_scalar(
-    reading: RowReading,
-    kind: Scalar,
-    at: NDArray[np.int64],
-    has: NDArray[np.bool_],
-    owner: NDArray[np.intp],
+    reading: RowReading, kind: Scalar, at: NDArray[np.int64], slots: RowCells
 ) -> pa.Array:
     """Return the values of a type that fits in a word, each at its place."""
+    has, owner = slots.has, slots.owner
     if pa.types.is_null(kind.arrow):
         return pa.nulls(len(at))
     numbers = reading.numbers(at, _DTYPES.get(kind.name, "<i8"), has)
@@ -258,7 +255,7 @@ def _words(
 ) -> pa.Array:
     """Return values that fit in a word, or of an unknown type the words themselves."""
     if isinstance(kind, Scalar):
-        return _read_scalar(reading, kind, at, slots.has, slots.owner)
+        return _read_scalar(reading, kind, at, slots)
     raw = RowCells(at, at + kind.width, slots.has, slots.owner).only(slots.has)
     return _read_variable(reading, kind, raw)
 

@@ -290,7 +290,11 @@ def _cut_headers(values: ByteColumn) -> ValueParts:
     starts[rows] = after
     rest = ByteColumn(values.data, starts, values.ends, values.is_null)
     known = except_at(problems, len(values)) & ~values.is_null
-    return ValueParts(rest, None, _lists(values.data, places, known), problems)
+    row, name, name_end, value, value_end, is_null = places.T
+    whole = np.zeros(len(row), dtype=np.bool_)
+    names = ByteColumn(values.data, name, name_end, whole).to_arrow().cast(pa.string())
+    held = ByteColumn(values.data, value, value_end, is_null == 1).to_arrow().cast(pa.binary())
+    return ValueParts(rest, None, _of_rows(row, names, held, known), problems)
 
 
 def headers_array(found: Mapping[int, list[Header]], known: NDArray[np.bool_]) -> pa.Array:
@@ -313,15 +317,6 @@ def _of_rows(
     offsets = np.concatenate([np.zeros(1, dtype=np.int32), np.cumsum(counts, dtype=np.int32)])
     pairs = pa.StructArray.from_arrays([names, values], fields=list(HEADERS.value_type))
     return pa.ListArray.from_arrays(pa.array(offsets), pairs, type=HEADERS, mask=pa.array(~known))
-
-
-def _lists(
-    data: NDArray[np.uint8], places: NDArray[np.int64], known: NDArray[np.bool_]
-) -> pa.Array:
-    row, name, name_end, value, value_end, is_null = places.T
-    names = ByteColumn(data, name, name_end, np.zeros(len(row), dtype=np.bool_)).to_arrow()
-    values = ByteColumn(data, value, value_end, is_null == 1).to_arrow()
-    return _of_rows(row, names.cast(pa.string()), values.cast(pa.binary()), known)
 
 
 def _places(

@@ -180,7 +180,12 @@ class HeavyHitters:
         self._pending, self._pending_keys, self._pending_bytes = [], 0, 0
         totals, counters = fresh, fresh.data_bytes
         if self._kept is not None:
-            totals, counters = _merged(*self._kept, fresh)
+            kept, left = self._kept
+            totals = Totals.joined([kept, fresh])
+            # Keys come out in the order in which they came in: those that were kept come first.
+            fallen = np.zeros(len(totals), dtype=np.int64)
+            fallen[: len(kept)] = kept.data_bytes - left
+            counters = totals.data_bytes - fallen
         self._kept = self._reduced(totals, counters)
 
     def _reduced(
@@ -210,13 +215,3 @@ class HeavyHitters:
 
 _NO_NUMBERS = np.zeros(0, dtype=np.int64)
 _NOTHING = Totals(pa.array([], pa.large_binary()), _NO_NUMBERS, _NO_NUMBERS)
-
-
-def _merged(
-    kept: Totals, counters: NDArray[np.int64], fresh: Totals
-) -> tuple[Totals, NDArray[np.int64]]:
-    both = Totals.joined([kept, fresh])
-    # Keys come out in the order in which they came in: those that were kept are the first ones.
-    fallen = np.zeros(len(both), dtype=np.int64)
-    fallen[: len(kept)] = kept.data_bytes - counters
-    return both, both.data_bytes - fallen

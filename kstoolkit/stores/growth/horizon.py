@@ -277,7 +277,9 @@ def _segment(
     found: FoundSegment, num_rows: int, data_bytes: int, horizon: Horizon, files: StoreFiles | None
 ) -> SegmentUse:
     ssts = None if files is None else files.ssts
-    is_past = _is_past(found.start_ms, horizon)
+    interval, ago_ms, is_past = horizon.segment_interval_ms, horizon.ago_ms, None
+    if interval is not None and ago_ms is not None:
+        is_past = found.start_ms + interval <= ago_ms
     unknown = {} if is_past is not None else {"is_past": _why_not_past(horizon)}
     if ssts is None:
         unknown |= dict.fromkeys(("num_entries", "num_deletions"), _NOT_OPENED)
@@ -292,13 +294,6 @@ def _segment(
         is_past=is_past,
         unknown=unknown,
     )
-
-
-def _is_past(start_ms: int, horizon: Horizon) -> bool | None:
-    interval, ago_ms = horizon.segment_interval_ms, horizon.ago_ms
-    if interval is None or ago_ms is None:
-        return None
-    return start_ms + interval <= ago_ms
 
 
 def _why_not_past(horizon: Horizon) -> str:

@@ -106,8 +106,10 @@ class StreamSource:
         newer: list[str] = []
         for family in self._families_of(store):
             rows = self._rows(store, family, part.span_ms, asked)
-            if newer:
-                rows = _not_rewritten(rows, store, tuple(newer))
+            if newer:  # an upgrade left rows in an old family, of which the newer ones win
+                rows = (
+                    row for row in rows if all(store.get(row[0], cf=each) is None for each in newer)
+                )
             for keys, values in row_batches(part.readable(rows)):
                 yield from bounded(self._taken_apart(family, keys, values))
             newer.append(family)
@@ -123,15 +125,6 @@ class StreamSource:
         if family not in _KNOWN:  # somebody else's, or the offsets
             return RowColumns.whole(keys, values)
         return split(self.kind, keys, values, window_size_ms=self.window_size_ms, family=family)
-
-
-def _not_rewritten(
-    rows: Iterator[tuple[bytes, bytes]], store: Store, newer: tuple[str, ...]
-) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the rows that an upgrade left in an old column family: newer ones win."""
-    for key, value in rows:
-        if all(store.get(key, cf=family) is None for family in newer):
-            yield key, value
 
 
 _FITS = 0.85
