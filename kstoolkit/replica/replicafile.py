@@ -254,15 +254,13 @@ def writing_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _OF_WRITING and not _is_within(error.filename, folder):
+        name = error.filename
+        is_within = isinstance(name, str | Path) and Path(name).is_relative_to(folder)
+        if error.errno not in _OF_WRITING and not is_within:
             raise
         message = f"The replica {str(folder)!r} can't be written: {error.strerror}."
         hint = "Mend that, and restore again: it goes on from where it is."
         raise OutputError(message, hint=hint) from error
-
-
-def _is_within(name: object, folder: Path) -> bool:
-    return isinstance(name, (str, Path)) and Path(name).is_relative_to(folder)
 
 
 def replica_place(path: str | os.PathLike[str]) -> Path:

@@ -389,23 +389,14 @@ def _split_versioned(keys: ByteColumn, values: ByteColumn) -> RowColumns:
     latest = has_segment & (segment == _LATEST) & (values.lengths >= _TIMESTAMP_BYTES)
     rows = np.flatnonzero(has_segment & (segment >= 0))
     found, torn = _read_each(_read_history, rows, values, "the value is no history of versions")
-    bad = torn | _problems(has_segment, segment, latest)
+    bad = torn | said_of(~has_segment, "the key is shorter than the 8 bytes of a segment")
+    bad |= said_of(segment < _LATEST, "the key's segment is below -1")
+    has_no_time = has_segment & (segment == _LATEST) & ~latest
+    bad |= said_of(has_no_time, "the value is shorter than its 8 bytes of time")
     single = latest.copy()
     single[list(bad)] = True
     history = [(row, version) for row, versions in found.items() for version in versions]
     return _joined(keys, values, segment=segment, single=single, bad=bad, history=history)
-
-
-def _problems(
-    has_segment: NDArray[np.bool_], segment: NDArray[np.int64], latest: NDArray[np.bool_]
-) -> dict[int, str]:
-    short = said_of(~has_segment, "the key is shorter than the 8 bytes of a segment")
-    below = said_of(segment < _LATEST, "the key's segment is below -1")
-    no_time = said_of(
-        has_segment & (segment == _LATEST) & ~latest,
-        "the value is shorter than its 8 bytes of time",
-    )
-    return short | below | no_time
 
 
 def _joined(
