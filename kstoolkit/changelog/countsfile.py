@@ -54,9 +54,9 @@ class ChangelogWriter:
     """
 
     def __init__(self, path: Path, *, buckets: int, changed_ms: int) -> None:
-        self.buckets, self.changed_ms = buckets, changed_ms
+        self._path, self.buckets, self.changed_ms = path, buckets, changed_ms
         self.groups: list[tuple[int, int]] = []
-        self.rows = 0
+        self.rows = self.size_bytes = 0
         # Without Arrow's own schema inside, every reader sees plain strings.
         self._file = pq.ParquetWriter(
             path, _CODED, compression="zstd", store_schema=False, write_page_checksum=True
@@ -83,6 +83,7 @@ class ChangelogWriter:
         told = {"buckets": self.buckets, "groups": self.groups}
         self._file.add_key_value_metadata({_GROUPS_KEY: json.dumps(told)})
         self._file.close()
+        self.size_bytes = self._path.stat().st_size
 
 
 @contextmanager
@@ -140,13 +141,10 @@ def _stored_groups(
 
 def damaged(path: Path, why: object) -> FormatError:
     """Return the error of a file that can't be read."""
-    message = f"{path} is damaged, or no part of a changelog: {_in_a_line(why)}."
+    first = (str(why).splitlines() or ["no reason given"])[0].rstrip(".")
+    message = f"{path} is damaged, or no part of a changelog: {first}."
     hint = "Restore it from a copy; without one, count its events again into another folder."
     return FormatError(message, hint=hint)
-
-
-def _in_a_line(why: object) -> str:
-    return (str(why).splitlines() or ["no reason given"])[0].rstrip(".")
 
 
 def _lacking(path: Path, column: str) -> FormatError:
@@ -229,11 +227,12 @@ class CountsFile:
             tables = _filtered(self.path, window_ms)
         else:
             tables = self._picked(self._groups_with(window_ms, users, bucket))
-        sorted_out = bucket is None or bucket[1] == self.buckets
         for table in tables:
-            counters = _as_counters(_of_users(table, users))
-            if bucket is not None and not sorted_out:
-                counters = _of_bucket(counters, *bucket)
+            known = None if users is None else pc.is_in(table["user"], value_set=users)
+            counters = _as_counters(table if known is None else table.filter(known))
+            if bucket is not None and bucket[1] != self.buckets:
+                mine = buckets_of(counters.users, bucket[1]) == bucket[0]
+                counters = counters.take(mine[counters.user])
             if len(counters):
                 yield counters
 
@@ -312,19 +311,10 @@ def _filtered(path: Path, window_ms: int) -> Iterator[pa.Table]:
             yield table.filter(pc.equal(table["window_ms"], window_ms))
 
 
-def _of_users(table: pa.Table, users: pa.Array | None) -> pa.Table:
-    return table if users is None else table.filter(pc.is_in(table["user"], value_set=users))
-
-
 def _as_counters(table: pa.Table) -> Counters:
     starts = table["window_start"].cast(pa.int64()).to_numpy()
     count = table["count"].to_numpy().astype(np.uint64)
     return Counters.of(starts, table["user"], table["action"], count)
-
-
-def _of_bucket(counters: Counters, number: int, buckets: int) -> Counters:
-    mine = buckets_of(counters.users, buckets) == number
-    return counters.take(mine[counters.user])
 
 
 def _stored_span(file: pq.ParquetFile, number: int, column: str) -> tuple[int, int] | None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -38,7 +39,7 @@ from kstoolkit.changelog.topic import Outbox, OutboxWriter
 from kstoolkit.counters.bucket import NEVER
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import KafkaError
-from kstoolkit.findings.peers import MOMENTS_SCHEMA, pool_moments
+from kstoolkit.findings.peers import pool_moments
 from kstoolkit.findings.scoring import score
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch
@@ -51,7 +52,7 @@ from kstoolkit.pipeline.topicfeed import with_connector
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from kstoolkit.findings.rules import Rule
     from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings, OutputTopic
@@ -115,26 +116,22 @@ class _TaskFiles:
     open_files: ExitStack = field(default_factory=ExitStack)
     files: list[_Move] = field(default_factory=list)
     material: list[_Move] = field(default_factory=list)
-    dead_letters: dict[str, int] = field(default_factory=dict)
+    dead_letters: Counter[str] = field(default_factory=Counter)
     changelog: Any = None
     dead_letters_file: pq.ParquetWriter | None = None
 
     def write(self, row: dict[str, Any]) -> bool:
         """Write a row to its file; ``False`` if it is of a kind that has none."""
         kind = row["kind"]
+        length_ms = self.places.lengths_ms[max(row["level"], 0)]
         if kind == COUNTS:
-            length_ms = self.places.lengths_ms[row["level"]]
             changelog = self._changelog(row["now_ms"])
             changelog.write(row["bucket"], length_ms, Counters.decode(row["payload"]))
-        elif kind == GONE:
-            changelog = self._changelog(row["now_ms"])
-            if self.places.outbox is not None:
-                length_ms = self.places.lengths_ms[row["level"]]
-                changelog.forget(length_ms, Counters.decode(row["payload"]))
+        elif kind == GONE:  # told of where the changelog is a topic
+            self._changelog(row["now_ms"]).forget(length_ms, Counters.decode(row["payload"]))
         elif kind == DEAD_LETTERS:
             self._write_dead_letters(from_ipc(row["payload"]))
         elif kind == MATERIAL:
-            length_ms = self.places.lengths_ms[row["level"]]
             place = Path(self.places.findings, f"part-{row['bucket']:05d}-{length_ms}.parquet")
             self.material.append((_hidden(place), str(place)))
             Path(self.material[-1][0]).write_bytes(row["payload"])
@@ -142,20 +139,13 @@ class _TaskFiles:
 
     def told(self) -> dict[str, Any]:
         """Return what was written, and what it came to."""
-        of_changelog = [each for each, place in self.files if self._is_of_changelog(place)]
-        size_bytes = sum(Path(each).stat().st_size for each in of_changelog)
-        if self.places.outbox is not None and self.changelog is not None:
-            size_bytes = self.changelog.size_bytes
         return {
             "records": self.changelog.rows if self.changelog else 0,
-            "bytes": size_bytes,
+            "bytes": self.changelog.size_bytes if self.changelog else 0,
             "dead_letters": self.dead_letters,
             "files": self.files,
             "material": self.material,
         }
-
-    def _is_of_changelog(self, place: str) -> bool:
-        return Path(place).parent == Path(self.places.changelog)
 
     def _changelog(self, now_ms: int) -> Any:
         if self.changelog is None:
@@ -175,8 +165,7 @@ class _TaskFiles:
             self.dead_letters_file = self.open_files.enter_context(writer)
         self.dead_letters_file.write_table(table)
         for each in table.column("reason").combine_chunks().value_counts().to_pylist():
-            known = self.dead_letters.get(each["values"], 0)
-            self.dead_letters[each["values"]] = known + each["counts"]
+            self.dead_letters[each["values"]] += each["counts"]
 
     def _path(self, folder: str) -> Path:
         """Return where the task's file of a folder is written."""
@@ -252,50 +241,34 @@ _KINDS = (_FINDINGS, _REJECTED, STATISTICS_FOLDER, _CHANGELOG)
 """The folders of a run, in the order in which a batch is marked in them."""
 
 
-@dataclass(slots=True)
-class _Moments:
-    """The newest moments that each bucket reported of each level; kept with every batch.
+_Moments = dict[tuple[int, int], pa.Table]
+"""The newest moments that each bucket reported, by level and bucket, which are columns, too.
 
-    A batch starts from those of the one before, so that a repeated one judges by the same.
-    """
-
-    held: dict[tuple[int, int], pa.Table] = field(default_factory=dict)
-
-    @classmethod
-    def load(cls, folder: Path) -> _Moments:
-        path = folder / _MOMENTS_NAME
-        if not path.exists():
-            return cls()
-        table = pq.read_table(path)
-        keys = set(zip(table["level"].to_pylist(), table["bucket"].to_pylist(), strict=True))
-        return cls({key: _of_bucket(table, *key) for key in sorted(keys)})
-
-    def save(self, folder: Path) -> None:
-        tables = [
-            table.append_column("level", pa.repeat(pa.scalar(level), table.num_rows)).append_column(
-                "bucket", pa.repeat(pa.scalar(bucket), table.num_rows)
-            )
-            for (level, bucket), table in self.held.items()
-        ]
-        if tables:
-            pq.write_table(pa.concat_tables(tables), folder / _MOMENTS_NAME, compression="zstd")
-
-    def report(self, level: int, bucket: int, payload: bytes) -> None:
-        table = from_ipc(payload)
-        if table.num_rows:
-            self.held[level, bucket] = table
-
-    def of_level(self, level: int) -> list[pa.Table]:
-        return [table for (each, _), table in self.held.items() if each == level]
-
-    @property
-    def levels(self) -> set[int]:
-        return {level for level, _ in self.held}
+A batch starts from those kept with the one before, so that a repeated one judges by the same.
+"""
 
 
-def _of_bucket(table: pa.Table, level: int, bucket: int) -> pa.Table:
-    chosen = pc.and_(pc.equal(table["level"], level), pc.equal(table["bucket"], bucket))
-    return table.filter(chosen).drop_columns(["level", "bucket"])
+def _kept_moments(folder: Path) -> _Moments:
+    path = folder / _MOMENTS_NAME
+    if not path.exists():
+        return {}
+    table = pq.read_table(path)
+    level, bucket = table["level"], table["bucket"]
+    return {
+        key: table.filter(pc.and_(pc.equal(level, key[0]), pc.equal(bucket, key[1])))
+        for key in sorted(set(zip(level.to_pylist(), bucket.to_pylist(), strict=True)))
+    }
+
+
+def _reported_moments(reports: Iterable[Row]) -> _Moments:
+    found: _Moments = {}
+    for row in reports:
+        if row.kind == MOMENTS and (table := from_ipc(bytes(row.payload))).num_rows:
+            for name in ("level", "bucket"):
+                column = pa.repeat(pa.scalar(row[name]), table.num_rows)
+                table = table.append_column(name, column)
+            found[row.level, row.bucket] = table
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +296,8 @@ class Sink:
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write and judge one micro-batch."""
         began = time.monotonic()
-        folders = {kind: BatchFolders(self.out / self._folder(kind)) for kind in _KINDS}
+        elsewhere = {} if self.topic is None else {_CHANGELOG: _OUTBOX}
+        folders = {k: BatchFolders(self.out / elsewhere.get(k, k)) for k in _KINDS}
         place = {kind: folders[kind].begin(self.epoch, batch) for kind in _KINDS}
         reports = frame.mapInArrow(_writing(self._places(place, batch)), _REPORT_DDL).collect()
         told = [json.loads(bytes(row.payload)) for row in reports if row.kind == STATISTICS]
@@ -332,11 +306,11 @@ class Sink:
         if self.topic is not None:
             _send_counts(frame.sparkSession, changed, self.topic)
             changed = []
-        moments = _Moments.load(folders[STATISTICS_FOLDER].folder(self.epoch, batch - 1))
-        for row in reports:
-            if row.kind == MOMENTS:
-                moments.report(row.level, row.bucket, bytes(row.payload))
-        moments.save(place[STATISTICS_FOLDER])
+        moments = _kept_moments(folders[STATISTICS_FOLDER].folder(self.epoch, batch - 1))
+        moments |= _reported_moments(reports)
+        if moments:
+            kept = place[STATISTICS_FOLDER] / _MOMENTS_NAME
+            pq.write_table(pa.concat_tables(moments.values()), kept, compression="zstd")
         self.buckets_told.update((each["bucket"], each) for each in told if "bucket" in each)
         now_ms = max((report.get("now_ms", 0) for report in told), default=0)
         named = (tuple(each) for report in told for each in report.get("material", ()))
@@ -375,9 +349,6 @@ class Sink:
                 reached[window] = None if min(known) == NEVER else min(known)
         return reached
 
-    def _folder(self, kind: str) -> str:
-        return _OUTBOX if kind == _CHANGELOG and self.topic is not None else kind
-
     def _places(self, place: dict[str, Path], batch: int) -> _BatchPlaces:
         topic = self.topic
         return _BatchPlaces(
@@ -395,11 +366,10 @@ class Sink:
         """Score on the executors what rules could flag; return how many findings, and the files."""
         if not material:
             return 0, []
-        pooled = {level: to_ipc(pool_moments(moments.of_level(level))) for level in moments.levels}
-        by_length = {
-            window.size_ms: (window, pooled.get(level))
-            for level, window in enumerate(self.cascade.windows)
-        }
+        by_length = {}
+        for level, window in enumerate(self.cascade.windows):
+            of_level = [table for (each, _), table in moments.items() if each == level]
+            by_length[window.size_ms] = (window, to_ipc(pool_moments(of_level)))
         spark = frame.sparkSession
         scoring = _scoring(material, by_length, tuple(self.rules), now_ms)
         # Not createDataFrame(), which makes its session the active one of all threads.
@@ -412,7 +382,7 @@ class Sink:
 
 def _scoring(
     material: Sequence[_Move],
-    by_length: dict[int, tuple[Window, bytes | None]],
+    by_length: dict[int, tuple[Window, bytes]],
     rules: tuple[Rule, ...],
     now_ms: int,
 ) -> Any:
@@ -424,9 +394,8 @@ def _scoring(
                 path, place = material[number]
                 length_ms = int(Path(place).stem.rsplit("-", 1)[1])
                 window, pooled = by_length[length_ms]
-                moments = MOMENTS_SCHEMA.empty_table() if pooled is None else from_ipc(pooled)
                 rows = from_ipc(Path(path).read_bytes())
-                findings = score(rows, moments, rules, window, seen_ms=now_ms)
+                findings = score(rows, from_ipc(pooled), rules, window, seen_ms=now_ms)
                 if findings.num_rows:
                     hidden = _hidden(Path(place))
                     pq.write_table(findings, hidden, compression="zstd")
