@@ -44,7 +44,7 @@ import json
 import os
 import re
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -213,13 +213,11 @@ class BatchFolders:
 
 def _batch(epoch: int, number: int, folder: Path) -> Batch | None:
     """Return a batch, if it is marked."""
-    try:
+    with suppress(FileNotFoundError, NotADirectoryError):  # folded just now
         names = os.listdir(folder)  # noqa: PTH208 - names are all that is asked for
         if DONE in names:
             fold = Fold.load(folder) if FOLD in names else None
             return Batch(epoch, number, folder, tuple(sorted(names)), fold)
-    except (FileNotFoundError, NotADirectoryError):  # folded just now
-        pass
     return None
 
 
@@ -250,12 +248,9 @@ def numbered_rows(
         for path in batch.files(".parquet"):
             with pq.ParquetFile(path) as file:
                 for rows in file.iter_batches(batch_size=at_once, columns=wanted):
-                    yield rows if "batch" in rows.schema.names else _with_number(rows, batch.number)
-
-
-def _with_number(rows: pa.RecordBatch, number: int) -> pa.RecordBatch:
-    numbers = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
-    return rows.append_column("batch", numbers)
+                    number = pa.repeat(pa.scalar(batch.number, pa.int64()), rows.num_rows)
+                    is_told = "batch" in rows.schema.names
+                    yield rows if is_told else rows.append_column("batch", number)
 
 
 def sync(path: Path) -> None:
@@ -280,15 +275,12 @@ def locked(path: Path, busy: str, hint: str) -> Iterator[None]:
     Busy
         If somebody else holds it, with these words.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
+    with path.open("ab") as file:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise Busy(busy, hint=hint) from error
         yield
-    finally:
-        os.close(descriptor)
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -408,17 +400,17 @@ class Changelog:
         return self._asked(buckets_among)
 
     def _asked(self, question: Callable[[Iterable[CountsFile]], Answer]) -> Answer:
-        return ask_files(self._paths, question)
-
-    def _paths(self) -> list[Path]:
-        return [path for batch in self.batches for path in batch.files(".parquet")]
+        return ask_files(lambda: self.batches, question)
 
 
 def ask_files(
-    paths: Callable[[], list[Path]], question: Callable[[Iterable[CountsFile]], Answer]
+    look: Callable[[], Iterable[Batch]], question: Callable[[Iterable[CountsFile]], Answer]
 ) -> Answer:
     """Ask the files of batches; once more if a compaction folds them meanwhile."""
-    return asked(paths, lambda known: question(CountsFile.open(path) for path in known))
+    return asked(
+        lambda: [path for batch in look() for path in batch.files(".parquet")],
+        lambda known: question(CountsFile.open(path) for path in known),
+    )
 
 
 def asked(look: Callable[[], Known], question: Callable[[Known], Answer]) -> Answer:

@@ -25,6 +25,7 @@ and is not further behind than that, reads nothing twice.
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from pathlib import Path
@@ -200,7 +201,8 @@ def _all_of_them(settled: Sequence[Batch], is_outdated: Callable[[Batch], bool])
 
 def next_in_tiers(settled: Sequence[Batch], is_outdated: Callable[[Batch], bool]) -> slice | None:
     """Return which neighbours become a fold next: sixteen of a tier, none larger after them."""
-    tiers = np.asarray([_tier(batch) for batch in settled], np.int64)
+    # 0 for fewer batches than sixteen, 1 for fewer than 256, and so on
+    tiers = np.asarray([(_weight(batch).bit_length() - 1) // 4 for batch in settled], np.int64)
     for tier in range(tiers.max(initial=-1) + 1):
         larger = np.flatnonzero(tiers > tier)
         begin = larger[-1] + 1 if larger.size else 0
@@ -209,11 +211,6 @@ def next_in_tiers(settled: Sequence[Batch], is_outdated: Callable[[Batch], bool]
             return slice(int(begin), int(same[-1]) + 1)
     outdated = (n for n, each in enumerate(settled) if each.fold and is_outdated(each))
     return next((slice(n, n + 1) for n in outdated), None)
-
-
-def _tier(batch: Batch) -> int:
-    """Return 0 for fewer batches than sixteen, 1 for fewer than 256, and so on."""
-    return 0 if batch.fold is None else (batch.fold.batches.bit_length() - 1) // 4
 
 
 def _fold(
@@ -292,7 +289,7 @@ class CountsContent:
         rows_before = sum(file.num_rows for file in files)
         # What fits into memory is read in one go: each piece would open all files again.
         pieces = [None] if rows_before <= _AT_ONCE else [(n, buckets) for n in range(buckets)]
-        try:
+        with closing(writer):
             for piece in pieces:
                 for length_ms in lengths_ms:
                     go_on()
@@ -300,8 +297,6 @@ class CountsContent:
                     counters = self._kept(length_ms, latest(chain.from_iterable(parts)))
                     for bucket, part in counters.by_bucket(buckets):
                         writer.write(bucket, length_ms, part)
-        finally:
-            writer.close()
         return rows_before, writer.rows
 
     def is_outdated(self, batch: Batch) -> bool:

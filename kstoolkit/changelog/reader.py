@@ -12,15 +12,11 @@ from kstoolkit.counters.counters import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-    from typing import TypeVar
 
     from numpy.typing import NDArray
 
-    from kstoolkit.changelog.changelog import Batch, Changelog
+    from kstoolkit.changelog.changelog import Answer, Batch, Changelog
     from kstoolkit.changelog.countsfile import CountsFile
-
-    Answer = TypeVar("Answer")
 
 _AT_ONCE = 4_000_000  # records that are read at once
 
@@ -54,9 +50,7 @@ class Dated:
 
 def _newest(parts: list[Dated]) -> Dated:
     """Return the newest of every key; the parts come in the order that they were written."""
-    parts = [part for part in parts if len(part)]
-    if len(parts) <= 1:
-        return parts[0] if parts else Dated.empty()
+    parts = [Dated.empty(), *parts]
     counters, rows = Counters.newest_rows([part.counters for part in parts])
     return Dated(counters, np.concatenate([part.changed_ms for part in parts])[rows])
 
@@ -157,11 +151,8 @@ class ChangelogReader:
             and (self.until is None or (batch.epoch, batch.number) <= self.until)
         ]
 
-    def _paths(self) -> list[Path]:
-        return [path for batch in self._batches() for path in batch.files(".parquet")]
-
     def _asked(self, question: Callable[[Iterable[CountsFile]], Answer]) -> Answer:
-        return ask_files(self._paths, question)
+        return ask_files(self._batches, question)
 
 
 def _parts(

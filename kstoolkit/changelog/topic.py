@@ -196,7 +196,7 @@ def counters_of_blocks(
     """
     last = {key: number for number, key in enumerate(keys)}
     named = sorted((BlockKey.decode(key), number) for key, number in last.items())
-    named.sort(key=_written)
+    named.sort(key=lambda each: (each[0].epoch, each[0].batch))
     told: dict[int, list[tuple[Counters, int]]] = {}
     for key, number in named:
         block = values[number]
@@ -215,14 +215,7 @@ def _cut(counters: Counters, most_bytes: int) -> Iterator[bytes]:
     yield from _cut(counters.take(rows[half:]), most_bytes)
 
 
-def _written(named: tuple[BlockKey, int]) -> tuple[int, int]:
-    return named[0].epoch, named[0].batch
-
-
 def _newest(parts: list[tuple[Counters, int]]) -> TopicCounts:
-    parts = [part for part in parts if len(part[0])]
-    if not parts:
-        return TopicCounts(Counters.empty(), np.zeros(0, np.int64), decode_topic_keys([]))
     counters, rows = Counters.newest_rows([counters for counters, _ in parts])
     lengths = [len(counters) for counters, _ in parts]
     changed_ms = np.repeat(np.array([when for _, when in parts], np.int64), lengths)
@@ -291,8 +284,5 @@ class OutboxWriter:
         batch = pa.record_batch([keys.cast(pa.binary()), values.cast(pa.binary())], schema=_SCHEMA)
         self._file.write_batch(batch)
         self.rows += batch.num_rows
-        self.size_bytes += sum(_bytes_of(column) for column in batch.columns)
-
-
-def _bytes_of(texts: pa.Array) -> int:
-    return pc.sum(pc.binary_length(texts)).as_py() or 0
+        for column in batch.columns:
+            self.size_bytes += pc.sum(pc.binary_length(column)).as_py() or 0

@@ -112,7 +112,8 @@ class Segments:
                 beside.append(now.of_same_windows(part_changed))
                 if from_ms is not None:
                     gone.append(known.take(known.start_ms < from_ms))
-        joined, was = _side_by_side(changed, old)
+        joined, order = Counters.join(changed)  # segments share no key
+        was = np.concatenate(old)[order]
         return Added(joined, was, Counters.merge(beside), Counters.merge(gone))
 
     def drop(self, before_ms: int, *, whole: bool = False) -> Counters:
@@ -132,16 +133,6 @@ class Segments:
         prefix = f"counts/{self.level}/"
         keys = [key for key in self.blocks.keys() if key.startswith(prefix)]  # noqa: SIM118 - no dict
         return sorted(int(key.removeprefix(prefix)) for key in keys)
-
-
-def _side_by_side(
-    changed: list[Counters], old: list[NDArray[np.uint64]]
-) -> tuple[Counters, NDArray[np.uint64]]:
-    """Join segments, which share no key, and their old counts, in one order."""
-    if len(changed) == 1:
-        return changed[0], old[0]
-    joined, order = Counters.join(changed)
-    return joined, np.concatenate(old)[order]
 
 
 class Blocks(Protocol):
@@ -307,9 +298,11 @@ class Bucket:
         flush
             Whether every level is due, and hands on all that it holds.
         """
-        turn = _Turn(self._meta(), now_ms, [[] for _ in self.cascade.windows], flush=flush)
-        self._hand_down(None, arrivals, turn.meta.stream_ms, turn)
-        for level in range(len(self.cascade.windows)):
+        levels, block = len(self.cascade.windows), self.blocks.get("meta")
+        meta = Meta.new(levels) if block is None else Meta.decode(block)
+        turn = _Turn(meta, now_ms, [[] for _ in range(levels)], flush=flush)
+        self._hand_down(None, arrivals, meta.stream_ms, turn)
+        for level in range(levels):
             self._pass(level, turn)
         stream_ms = max(turn.meta.stream_ms, min(_reached(feeds or [arrivals]), now_ms))
         meta = self._expire(replace(turn.meta, stream_ms=stream_ms), turn.done)
@@ -317,13 +310,9 @@ class Bucket:
         self._tell_waiting(meta, turn)
         return turn.done
 
-    def segments(self, level: int) -> Iterator[Counters]:
+    def segments(self, level: int) -> Segments:
         """Return the latest counts of a level, segment by segment, the earliest first."""
-        return iter(self._segments(level))
-
-    def _meta(self) -> Meta:
-        block = self.blocks.get("meta")
-        return Meta.new(len(self.cascade.windows)) if block is None else Meta.decode(block)
+        return Segments(self.blocks, level, _segment_ms(self.cascade, level))
 
     def _hand_down(self, level: int | None, delta: Counters, clock_ms: int, turn: _Turn) -> None:
         for child in range(len(turn.inbox)):
@@ -349,7 +338,7 @@ class Bucket:
             turn.meta = turn.meta.at(level, flushed_ms=turn.now_ms)
         if len(due):
             from_ms = turn.meta.expired_ms[level] if self.live else None
-            added = self._segments(level).add(due, from_ms=from_ms, whole=self.whole)
+            added = self.segments(level).add(due, from_ms=from_ms, whole=self.whole)
             turn.done.changes.append(Changes(level, added.changed, added.old, added.whole))
             self._tell_gone(level, added.gone, turn.done)
             self._hand_down(level, due, since_ms, turn)
@@ -459,7 +448,7 @@ class Bucket:
             keep_ms = max(self._retained_ms(level), self._lateness_ms(level) or 0)
             before_ms = meta.stream_ms - keep_ms - window.size_ms + 1  # the first start still kept
             before_ms = min(before_ms, self._first_held_ms(level, meta))
-            segments = self._segments(level)
+            segments = self.segments(level)
             if before_ms // segments.length_ms > meta.expired_ms[level] // segments.length_ms:
                 self._tell_gone(level, segments.drop(before_ms, whole=self.whole), done)
             meta = meta.at(level, expired_ms=max(meta.expired_ms[level], before_ms))
@@ -473,9 +462,6 @@ class Bucket:
             first_ms = min(first_ms, window.first_of(meta.held_from_ms[above]))
             above = self.cascade.parent(above)
         return first_ms
-
-    def _segments(self, level: int) -> Segments:
-        return Segments(self.blocks, level, _segment_ms(self.cascade, level))
 
 
 @dataclass(slots=True)

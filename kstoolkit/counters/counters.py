@@ -278,6 +278,10 @@ class Counters:
         >>> both.to_batch().to_pydict()["user"], both.start_ms.tolist(), rows.tolist()
         (['a', 'a', 'b'], [0, 60000, 0], [2, 0, 1])
         """
+        parts = [part for part in parts if len(part)]
+        if len(parts) <= 1:
+            alone = parts[0] if parts else cls.empty()
+            return alone, np.arange(len(alone))
         users, actions, user, start_ms, action = _aligned(parts)
         order = np.argsort(PackedKeys.of(user, start_ms, action).packed, kind="stable")
         count = np.concatenate([part.count for part in parts])[order]
@@ -294,21 +298,14 @@ class Counters:
         >>> Counters.newest([old, new]).count.tolist()
         [1, 2]
         """
-        parts = [part for part in parts if len(part)]
-        if len(parts) <= 1:
-            return parts[0] if parts else cls.empty()
         return cls.newest_rows(parts)[0]
 
     @classmethod
     def newest_rows(cls, parts: Sequence[Counters]) -> tuple[Counters, NDArray[np.intp]]:
-        """Return what :meth:`newest` does, and where in all parts each counter came from.
-
-        Parameters
-        ----------
-        parts
-            One or more, none of them empty.
-        """
+        """Return what :meth:`newest` does, and where in all parts each counter came from."""
         joined, order = cls.join(parts)
+        if len(joined) == max(map(len, parts), default=0):  # all of one part: each key once
+            return joined, order
         differs = [np.diff(key) != 0 for key in (joined.user, joined.start_ms, joined.action)]
         last = np.append(np.logical_or.reduce(differs), True)
         return joined.take(last), order[last]

@@ -29,7 +29,7 @@ from kstoolkit.pipeline.shuffle import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pandas as pd
 
@@ -253,7 +253,7 @@ def _at_least(
     return np.asarray(columns.column("count")) >= floor
 
 
-def _before(segments: Iterator[Counters], changes: Changes) -> Iterator[Counters]:
+def _before(segments: Iterable[Counters], changes: Changes) -> Iterator[Counters]:
     """Yield counts as they were before ``changes``: what a flush reported is in state already.
 
     Windows that expired with it come last: they are in state no more.
