@@ -138,14 +138,15 @@ class _File:
     given_up: str | None = None
 
 
-class _Slice(InputPartition):
-    """The files of one task."""
+class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What reads for one query; each keeps to limits of its own, in ``latestOffset``."""
 
-    def __init__(self, files: list[_File]) -> None:
-        self.files = files
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return that Spark sets no other limit."""
+        return ReadAllAvailable()
 
 
-class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _LedgerReader(Reader):
     """Positions in the ledger are offsets: ``{"files": how many have been taken}``."""
 
     def __init__(self, plan: FileFeedPlan) -> None:
@@ -167,16 +168,13 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._admit()
         self._target = len(self.ledger)
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadAllAvailable()  # the plan's own limits hold, in latestOffset
-
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: ARG002, N802
         if self._target is None and start["files"] == len(self.ledger):
             self._admit()
         end = len(self.ledger) if self._target is None else self._target
         return {"files": self._up_to(start["files"], end)}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[_Slice]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """Spread the files over the tasks, the largest first, each to the task with least."""
         slices: list[list[_File]] = [[] for _ in range(self.plan.tasks)]
         loads = [0] * self.plan.tasks
@@ -187,7 +185,7 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             least = loads.index(min(loads))
             loads[least] += entry.size_bytes + 1
             slices[least].append(_File(place, entry.path, entry.admitted_ms, given_up.get(place)))
-        return [_Slice(files) for files in slices if files]
+        return [InputPartition(files) for files in slices if files]
 
     def _given_up(self, start: int, end: int) -> dict[int, str]:
         """Return why files are left out, by position, once that is written down."""
@@ -243,10 +241,8 @@ class _CountingReader(_LedgerReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Count the files of one task."""
-        if not isinstance(partition, _Slice):
-            return
         tally = Tally(self.plan.grain)
-        for each in partition.files:
+        for each in partition.value:
             if each.given_up is None:
                 held = patiently(each.path, lambda: _count_file(each, self.plan, tally))  # noqa: B023 - called at once
                 self._keep(each, held)
@@ -260,11 +256,9 @@ class _LineReader(_LedgerReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task's files; of a damaged file, just that it is."""
-        if not isinstance(partition, _Slice):
-            return
         parsed_later = self.plan.file_format == "json"
         types = pa.schema([]) if parsed_later else to_arrow_schema(self.plan.row_type)
-        for each in partition.files:
+        for each in partition.value:
             path, now_ms = each.path, each.admitted_ms
             if each.given_up is not None:
                 yield row_of_file(path, now_ms, types, each.given_up)

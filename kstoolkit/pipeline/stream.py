@@ -19,14 +19,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
 from pyspark.sql.types import StringType, StructType
 
 import kstoolkit
 from kstoolkit.events.files import BROKEN, FILE, NOW, RAW
 from kstoolkit.pipeline.counting import COLUMNS, counting
 from kstoolkit.pipeline.dataframes import column_of, unreadable
-from kstoolkit.pipeline.feeds import FileFeed, FileFeedPlan, LineFeed
+from kstoolkit.pipeline.feeds import FileFeed, FileFeedPlan, LineFeed, Reader
 from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
 from kstoolkit.pipeline.shuffle import FLUSH, SHUFFLE_DDL, TICK, Grain, shuffle_keys, shuffle_record
 
@@ -86,20 +85,17 @@ class _TickFeed(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the format's name."""
         return "kstoolkit_ticks"
 
     def schema(self) -> str:
-        """Return the columns of the shuffle."""
         return SHUFFLE_DDL
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
-        """Return the reader of one query."""
         kind, due = self.options["kind"], Due(Path(self.options["due"]))
         return _TickReader(int(self.options["buckets"]), due, kind or None)
 
 
-class _TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _TickReader(Reader):
     """Offsets are the clock's milliseconds, later ones where it goes back, and a number of flushes.
 
     Without a ``kind`` of tick, they stay. Under availableNow there is one tick and no more.
@@ -115,9 +111,6 @@ class _TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._is_last = True
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
         if self.kind is None:
@@ -141,26 +134,20 @@ class _StillFeed(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the format's name."""
         return "kstoolkit_still"
 
     def schema(self) -> str:
-        """Return the columns of the shuffle."""
         return SHUFFLE_DDL
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
-        """Return the reader of one query."""
         return _StillReader()
 
 
-class _StillReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _StillReader(Reader):
     """Offsets are those of the feed whose place it takes."""
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         pass
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
         return start

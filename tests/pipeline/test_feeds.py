@@ -31,9 +31,10 @@ TASK = """
     import json, os, resource, sys, threading
     from pathlib import Path
     from kstoolkit.errors import UnreadableFile
+    from pyspark.sql.datasource import InputPartition
     from kstoolkit.events.event import Columns, Limits
     from kstoolkit.formats.countblock import decode
-    from kstoolkit.pipeline.feeds import BROKEN, FileFeedPlan, _File, _Slice
+    from kstoolkit.pipeline.feeds import BROKEN, FileFeedPlan, _File
     from kstoolkit.pipeline.feeds import _CountingReader, _LineReader
     from kstoolkit.pipeline.shuffle import DEAD_LETTERS, Grain, from_ipc
 
@@ -48,7 +49,8 @@ TASK = """
         as_rows = os.environ.get("AS_ROWS")
         kind = "json" if as_rows and ".json" in paths[0] else None
         plan = FileFeedPlan("", kind, columns, Limits(), ledger, grain, 1, 9, 9, rows)
-        return list((_LineReader if as_rows else _CountingReader)(plan).read(_Slice(files)))
+        reader = (_LineReader if as_rows else _CountingReader)(plan)
+        return list(reader.read(InputPartition(files)))
 
     first, *rest = sys.argv[1:]
     counted([first])  # whatever is loaded when a file is read is loaded by now
