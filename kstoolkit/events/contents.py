@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
 _RECORD, _RECORD_BYTES = "<5q", 40
 _COUNTS, _DAMAGED = 1, 2
 _UNKNOWN = -1
@@ -144,30 +146,27 @@ class ContentsFile:
 
     def between(self, start: int, end: int) -> Iterator[tuple[int, Contents]]:
         """Yield what is known of the files between two positions."""
-        try:
-            with self.path.open("rb", buffering=0) as file:
-                found = os.pread(
-                    file.fileno(), (end - start) * _RECORD_BYTES, start * _RECORD_BYTES
-                )
-        except FileNotFoundError:
-            return
-        whole = found[: len(found) // _RECORD_BYTES * _RECORD_BYTES]
-        for position, known in enumerate(struct.iter_unpack(_RECORD, whole), start):
+        for position, known in enumerate(self._known(start, end - start).tolist(), start):
             if known[0]:
                 yield position, _contents(known)
 
     def of_times(self, times_ns: Collection[int]) -> Iterator[tuple[int, Contents]]:
         """Yield what files held that were changed at one of these times."""
-        if not self.path.exists():
-            return
-        known = np.fromfile(self.path, np.dtype("<i8"))
-        known = known[: len(known) // 5 * 5].reshape(-1, 5)
+        known = self._known()
         wanted = np.isin(known[:, 2], np.array(list(times_ns))) & (known[:, 0] != 0)
         for position in np.flatnonzero(wanted).tolist():
-            yield position, _contents(tuple(known[position].tolist()))
+            yield position, _contents(known[position].tolist())
+
+    def _known(self, start: int = 0, number: int | None = None) -> NDArray[np.int64]:
+        """Return the integers of so many files from a position on, a row each."""
+        count = -1 if number is None else 5 * number
+        with suppress(FileNotFoundError):
+            found = np.fromfile(self.path, "<i8", count, offset=start * _RECORD_BYTES)
+            return found[: len(found) // 5 * 5].reshape(-1, 5)
+        return np.empty((0, 5), np.int64)
 
 
-def _contents(known: tuple[int, ...]) -> Contents:
+def _contents(known: Sequence[int]) -> Contents:
     state, size_bytes, mtime_ns, whole, edges = known
     return Contents(size_bytes, mtime_ns, edges, whole, state == _DAMAGED)
 

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kstoolkit.events.event import Columns, Piece
+    from kstoolkit.events.event import Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,6 @@ class Admitted:
 
 
 _ENTRY = tuple(each.name for each in fields(Admitted))
-
-
 _SHOWN = 5
 
 
@@ -563,19 +561,14 @@ def read_events(
         If the file is damaged or gone: none of what was yielded may count then.
     """
     for piece in _READERS[format_of(path, file_format)](path, columns):
-        yield _sift(piece, now_ms=now_ms, limits=limits, file=path)
-
-
-def _sift(piece: Piece, *, now_ms: int, limits: Limits, file: str | None) -> Good:
-    """Judge the records of a piece: events here, dead letters there."""
-    judged = judge(piece.times, piece.users, piece.actions, now_ms=now_ms, limits=limits)
-    dead = []
-    if piece.unparseable:
-        raws, details = zip(*piece.unparseable, strict=True)
-        dead.append(letters(["unparseable"] * len(raws), raws, file=file, details=details))
-    if judged.bad.size:
-        dead.append(letters(judged.reasons, piece.raw(judged.bad), file=file))
-    return Good(judged.time_ms, judged.users, judged.actions, dead)
+        judged = judge(piece.times, piece.users, piece.actions, now_ms=now_ms, limits=limits)
+        dead = []
+        if piece.unparseable:
+            raws, details = zip(*piece.unparseable, strict=True)
+            dead.append(letters(["unparseable"] * len(raws), raws, file=path, details=details))
+        if judged.bad.size:
+            dead.append(letters(judged.reasons, piece.raw(judged.bad), file=path))
+        yield Good(judged.time_ms, judged.users, judged.actions, dead)
 
 
 def letter_of_file(path: str, reason: str, detail: str | None = None) -> pa.RecordBatch:
@@ -698,20 +691,12 @@ def read_rows(
         yield row_of_file(path, admitted_ms, types, str(error))
         return True
     try:
-        yield from patiently_each(path, lambda: _rows(path, admitted_ms, file_format, types))
+        for batch, broken in patiently_each(path, lambda: _batches(path, file_format, types)):
+            if batch.num_rows:
+                yield _with_ours(batch, path, admitted_ms, broken=broken)
     except _DAMAGE as error:
         raise UnreadableFile(path, f"it is another one by now ({error})") from error
     return False
-
-
-def _rows(
-    path: str, admitted_ms: int, file_format: str | None, types: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    for batch, broken in _batches(path, file_format, types):
-        if batch.num_rows:
-            yield _with_ours(batch, path, admitted_ms, broken=broken)
-    if format_of(path, file_format) == "csv":
-        yield from _ragged(path, admitted_ms, types)
 
 
 def row_of_file(path: str, admitted_ms: int, types: pa.Schema, why: str) -> pa.RecordBatch:
@@ -736,34 +721,27 @@ def _batches(path: str, file_format: str | None, types: pa.Schema) -> Iterator[_
                 for batch in file.iter_batches(use_threads=False):
                     yield _conformed(batch, types), None
         case "csv":
-            if csv_header(path):
-                for batch in _open_csv(path, lambda _: "skip"):
-                    yield _conformed(batch, types), None
+            ragged: list[tuple[str, str]] = []
+            for batch in _open_csv(path, ragged) if csv_header(path) else ():
+                yield _conformed(batch, types), None
+            for text, why in ragged:
+                yield _nothing(types, text), [why]
         case "json":
             for good, bad in read_json_texts(path):
                 yield _texts(good), None
                 yield _texts([raw for raw, _ in bad]), [why for _, why in bad]
 
 
-def _ragged(path: str, admitted_ms: int, types: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield a row for each record that has more or fewer values than the header."""
-    found: list[tuple[str, str]] = []
+def _open_csv(path: str, ragged: list[tuple[str, str]]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows; those that have more or fewer values than the header are told as ragged."""
 
     def keep(row: pv.InvalidRow) -> str:
         told = f"{row.actual_columns} values in place of {row.expected_columns}"
-        found.append((row.text or "", told))
+        ragged.append((row.text or "", told))
         return "skip"
 
-    if csv_header(path):
-        for _ in _open_csv(path, keep):
-            pass
-    for text, told in found:
-        yield _with_ours(_nothing(types, text), path, admitted_ms, broken=[told])
-
-
-def _open_csv(path: str, invalid: Callable[[pv.InvalidRow], str]) -> Iterator[pa.RecordBatch]:
     reading = pv.ReadOptions(use_threads=False, block_size=_CHUNK_BYTES)
-    parsing = pv.ParseOptions(newlines_in_values=True, invalid_row_handler=invalid)
+    parsing = pv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
     converting = pv.ConvertOptions(column_types={name: pa.string() for name in csv_header(path)})
     with (
         pa.PythonFile(WholeLineEnds(open_stream(path)), "r") as stream,
