@@ -67,7 +67,6 @@ def _json_objects(rows: pa.RecordBatch, names: Sequence[str]) -> list[bytes]:
 
 
 def _column_as_json(column: pa.Array) -> pa.Array:
-    """Return a column's values as JSON."""
     if isinstance(column, pa.ExtensionArray):
         return _column_as_json(column.storage)
     if pa.types.is_dictionary(column.type):
@@ -94,12 +93,12 @@ def _in_utc(column: pa.Array) -> pa.Array:
     return column.cast(pa.timestamp(kind.unit, "UTC")) if is_zoned else column
 
 
-def _each_once(values: pa.Array) -> pa.Array:
+def _each_once(values: pa.Array, encode: Callable[[Any], str] | None = None) -> pa.Array:
     """Encode each different value once, however often it occurs."""
     if pa.types.is_binary_view(values.type):
         values = values.cast(pa.binary())
     coded = values.dictionary_encode()
-    texts = pa.array(map(_compact, coded.dictionary.to_pylist()), pa.string())
+    texts = pa.array(map(encode or _compact, coded.dictionary.to_pylist()), pa.string())
     return pc.fill_null(texts.take(coded.indices), "null")
 
 
@@ -233,7 +232,6 @@ def gzip_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _json_lines(events: pa.Table) -> Iterator[bytes]:
-    """Yield events as JSON lines, many at a time."""
     head, user, action, end = '{"time":"', 'Z","user":', ',"action":', "}\n"
     for time, users, actions in _columns(events, lambda text: json.dumps(text, ensure_ascii=False)):
         yield _as_one(
@@ -262,15 +260,9 @@ def _columns(
         times = some["time"].cast(pa.int64()).to_numpy().astype("datetime64[ms]")
         yield (
             pa.array(np.datetime_as_string(times)),
-            _encoded_once(some["user"], encode),
-            _encoded_once(some["action"], encode),
+            _each_once(some["user"].combine_chunks(), encode),
+            _each_once(some["action"].combine_chunks(), encode),
         )
-
-
-def _encoded_once(column: pa.ChunkedArray, encode: Callable[[str], str]) -> pa.Array:
-    """Encode each different text once, however often it occurs."""
-    texts = column.combine_chunks().dictionary_encode()
-    return pa.array(map(encode, texts.dictionary.to_pylist()), pa.string()).take(texts.indices)
 
 
 def _as_one(lines: pa.Array) -> bytes:

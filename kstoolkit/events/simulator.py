@@ -156,7 +156,6 @@ class _Span:
 
     @property
     def length_ms(self) -> int:
-        """How long it is."""
         return self.end_ms - self.start_ms
 
     @property
@@ -277,7 +276,6 @@ class _Stage:
 
     @property
     def number(self) -> int:
-        """How many abnormal users of the kind there are."""
         return len(self.hourly)
 
     def moments(self, low: float, high: float) -> Ints:
@@ -309,7 +307,6 @@ class _Trouble:
 
     @property
     def extra_events(self) -> Ints:
-        """How many events each user adds."""
         return np.bincount(self.acts.user, minlength=len(self.since_ms)).astype(np.int64)
 
 

@@ -285,20 +285,15 @@ def _of_texts(times: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | Non
     return milliseconds, readable
 
 
-def _of_whole(texts: pa.StringArray, unit: TimeUnit | None, _zone: ZoneInfo | None) -> Read:
-    return _of_numbers(texts.cast(pa.int64()), unit)
+def _of_cast(kind: pa.DataType) -> _ReadBy:
+    return lambda texts, unit, _: _of_numbers(texts.cast(kind), unit)
 
 
-def _of_fractions(texts: pa.StringArray, unit: TimeUnit | None, _zone: ZoneInfo | None) -> Read:
-    return _of_numbers(texts.cast(pa.float64()), unit)
+def _of_rewritten(pattern: str, by: str) -> _ReadBy:
+    def read(texts: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | None) -> Read:
+        return _of_texts(pc.replace_substring_regex(texts, pattern, by), unit, zone)
 
-
-def _of_apart(texts: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | None) -> Read:
-    return _of_texts(pc.replace_substring_regex(texts, _APART, r"\1\2"), unit, zone)
-
-
-def _of_commas(texts: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | None) -> Read:
-    return _of_texts(pc.replace_substring_regex(texts, _COMMA, r"\1.\2"), unit, zone)
+    return read
 
 
 def _in_halves(texts: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | None) -> Read:
@@ -391,13 +386,13 @@ def _one_iso(text: str, zone: ZoneInfo | None) -> int | None:
 
 
 _READ_BY: dict[str, _ReadBy] = {
-    _WHOLE: _of_whole,
-    _NUMBER: _of_fractions,
+    _WHOLE: _of_cast(pa.int64()),
+    _NUMBER: _of_cast(pa.float64()),
     _OF_LOGS: _in_halves,
     _MIDNIGHT: _after_midnight,
-    _APART: _of_apart,
+    _APART: _of_rewritten(_APART, r"\1\2"),
     _NAMED: _of_zones,
-    _COMMA: _of_commas,
+    _COMMA: _of_rewritten(_COMMA, r"\1.\2"),
     _ZONED: _in_halves,
 }
 """What reads texts that are all of one kind; those of no other kind are read in halves, too."""
