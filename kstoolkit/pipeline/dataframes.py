@@ -182,18 +182,13 @@ def count_windows(
     [(0.0, 'ann', 2), (60.0, 'ann', 1)]
     """
     window = countable(as_window(size)) if every is None else Hop(size, every=every)
-    columns, lateness_ms = EventColumns(event_time, user, action), _span(lateness)
-    _check_min_count(min_count)
 
     def count(events: DataFrame) -> DataFrame:
-        wanted = _with_watermark(columns.of(events), lateness_ms)
         if window.is_tumbling or events.isStreaming:
-            counted = _spark_windows(wanted, window)
-        else:
-            counted = _pane_sums(wanted, window)
-        return _at_least(counted, min_count)
+            return _spark_windows(events, window)
+        return _pane_sums(events, window)
 
-    return count
+    return _counting(EventColumns(event_time, user, action), count, lateness, min_count)
 
 
 def count_sessions(
@@ -225,14 +220,13 @@ def count_sessions(
     [(110.0, 2), (230.0, 1)]
     """
     gap_ms = parse_duration(gap)
-    columns, lateness_ms = EventColumns(event_time, user, action), _span(lateness)
-    _check_min_count(min_count)
 
     def count(events: DataFrame) -> DataFrame:
-        wanted = _with_watermark(columns.of(events), lateness_ms)
-        return _at_least(_sessions(wanted, gap_ms), min_count)
+        session = sf.session_window("time", _interval(gap_ms)).alias("session")
+        counted = events.groupBy(session, *_KEYS).agg(_number("count"))
+        return _spanned(counted, sf.col("session.start"), sf.col("session.end"))
 
-    return count
+    return _counting(EventColumns(event_time, user, action), count, lateness, min_count)
 
 
 def count_sliding(
@@ -276,8 +270,6 @@ def count_sliding(
     [(10.0, 1), (50.0, 2), (70.0, 2)]
     """
     size_ms = parse_duration(size)
-    columns = EventColumns(event_time, user, action)
-    _check_min_count(min_count)
 
     def count(events: DataFrame) -> DataFrame:
         if events.isStreaming:
@@ -286,10 +278,31 @@ def count_sliding(
                 message,
                 hint="Take hopping windows: count_windows('5 minutes', every='10 seconds').",
             )
-        counted = _running_differences(columns.of(events), size_ms * _US_PER_MS)
-        return _at_least(counted, min_count)
+        return _running_differences(events, size_ms * _US_PER_MS)
 
-    return count
+    return _counting(EventColumns(event_time, user, action), count, None, min_count)
+
+
+def _counting(
+    columns: EventColumns,
+    count: Transformation,
+    lateness: Duration | None,
+    min_count: int | None,
+) -> Transformation:
+    """Return a transformation that counts events by their columns, as ``count`` does."""
+    lateness_ms = None if lateness is None else parse_duration(lateness, allow_zero=True)
+    if min_count is not None and min_count < 1:
+        message = f"min_count={min_count!r} is not a positive number."
+        raise ConfigurationError(message, hint="Give 1 or more, or None for all counts.")
+
+    def counted(events: DataFrame) -> DataFrame:
+        wanted = columns.of(events)
+        if lateness_ms is not None:
+            wanted = wanted.withWatermark("time", _interval(lateness_ms))
+        found = count(wanted)
+        return found if min_count is None else found.where(sf.col("count") >= min_count)
+
+    return counted
 
 
 def _spark_windows(events: DataFrame, window: Window) -> DataFrame:
@@ -314,12 +327,6 @@ def _floor(time: Column, step: int) -> Column:
     return time - sf.pmod(time, sf.lit(step))
 
 
-def _sessions(events: DataFrame, gap_ms: int) -> DataFrame:
-    session = sf.session_window("time", _interval(gap_ms)).alias("session")
-    counted = events.groupBy(session, *_KEYS).agg(_number("count"))
-    return _spanned(counted, sf.col("session.start"), sf.col("session.end"))
-
-
 def _running_differences(events: DataFrame, size_us: int) -> DataFrame:
     moments = events.groupBy(sf.unix_micros("time").alias("end"), *_KEYS).agg(_number("number"))
     rows = Rows.partitionBy(*_KEYS).orderBy("end")
@@ -339,25 +346,5 @@ def _spanned(counted: DataFrame, start: Column, end: Column) -> DataFrame:
     return counted.select(start.alias("window_start"), end.alias("window_end"), *_KEYS, "count")
 
 
-def _with_watermark(events: DataFrame, lateness_ms: int | None) -> DataFrame:
-    if lateness_ms is None:
-        return events
-    return events.withWatermark("time", _interval(lateness_ms))
-
-
-def _at_least(counted: DataFrame, min_count: int | None) -> DataFrame:
-    return counted if min_count is None else counted.where(sf.col("count") >= min_count)
-
-
 def _interval(milliseconds: int) -> str:
     return f"{milliseconds} milliseconds"
-
-
-def _span(lateness: Duration | None) -> int | None:
-    return None if lateness is None else parse_duration(lateness, allow_zero=True)
-
-
-def _check_min_count(min_count: int | None) -> None:
-    if min_count is not None and min_count < 1:
-        message = f"min_count={min_count!r} is not a positive number."
-        raise ConfigurationError(message, hint="Give 1 or more, or None for all counts.")
