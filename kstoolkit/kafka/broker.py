@@ -286,11 +286,6 @@ class BrokerFolder:
             self.log.replace(self.log.with_name("broker.log.1"))
         self.log.touch()
 
-    @property
-    def is_formatted(self) -> bool:
-        """Whether Kafka has made it its own: that is done once."""
-        return (self.path / _DATA / "meta.properties").is_file()
-
     def identity(self) -> Identity | None:
         """Return the broker's, or ``None`` if none was ever started here."""
         facts = _read(self.path / "broker.json")
@@ -466,7 +461,6 @@ def _await_ready(folder: BrokerFolder, process: Process, port: int) -> None:
 
 
 def _kill(process: Process) -> None:
-    """End a broker at once."""
     process.signal(signal.SIGKILL)
     if not process.is_gone_within(_KILL_S):
         message = f"The broker's process {process.pid} does not end, not even by kill -9."
@@ -643,7 +637,7 @@ class Broker:
         identity = self._with_free_ports()
         (self.folder / PROPERTIES).write_text(self._properties(identity), encoding="utf-8")
         self._folder.begin_log()
-        if not self._folder.is_formatted:
+        if not (self.folder / _DATA / "meta.properties").is_file():
             _format_data(self._folder, java, identity)
         process = _run_detached(self._folder, java)
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -312,12 +313,9 @@ class Cluster:
             for each, at in reach.items()
             if at.end > at.first
         ]
-        consumer = self.consumer()
-        try:
+        with closing(self.consumer()) as consumer:
             consumer.assign(places)
             return _values(consumer, len(places), most)
-        finally:
-            consumer.close()
 
     def admin(self, **more: Any) -> AdminClient:
         """Return a client that manages.

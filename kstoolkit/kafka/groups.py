@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import KafkaError
 from kstoolkit.kafka.cluster import ANSWER_SECONDS, Partition, clients, said, settled
@@ -11,10 +11,7 @@ from kstoolkit.kafka.cluster import ANSWER_SECONDS, Partition, clients, said, se
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from kstoolkit.kafka.cluster import Cluster
-
-
-Answer = TypeVar("Answer")
+    from kstoolkit.kafka.cluster import Answer, Cluster
 
 _INACTIVE = {"empty", "dead"}
 _MADE = ("-changelog", "-repartition")

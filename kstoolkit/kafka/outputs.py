@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from kstoolkit.counters.counters import Counters
+    from kstoolkit.changelog.topic import TopicCounts
     from kstoolkit.events.topics import Address
     from kstoolkit.kafka.cluster import Log, Reach, Sleep, TopicFacts
     from kstoolkit.units import Duration
@@ -258,8 +258,12 @@ class TopicMirror(Changelog):
             If the topic has lost records since that were not read.
         """
         with _alone(self.path):
-            reach = self._reach()
-            done = sum(self._take_in(records) for records in self._news(reach))
+            at, reach = self._offsets(), self._reach()
+            _check_there(self.topic, at, reach)
+            begin = {each: at.get(each, there.first) for each, there in reach.items()}
+            end = {each: there.end for each, there in reach.items()}
+            news = read_records(self.cluster, self.topic, begin, end, _RECORDS_AT_ONCE)
+            done = sum(map(self._take_in, news))
             if len(self.batches) > _FOLDED_AT:
                 compact(self.path)
             (self.path / _LOCK).touch()
@@ -282,13 +286,6 @@ class TopicMirror(Changelog):
 
     def _reach(self) -> dict[int, Reach]:
         return self.cluster.reach(self.topic, self.cluster.partitions(self.topic))
-
-    def _news(self, reach: dict[int, Reach]) -> Iterator[TopicRecords]:
-        at = self._offsets()
-        _check_there(self.topic, at, reach)
-        begin = {each: at.get(each, there.first) for each, there in reach.items()}
-        end = {each: there.end for each, there in reach.items()}
-        yield from read_records(self.cluster, self.topic, begin, end, _RECORDS_AT_ONCE)
 
     def _offsets(self) -> dict[int, int]:
         """Return the offset in each partition up to which records were read."""
@@ -338,8 +335,7 @@ def _noted(path: Path, told: dict[str, str | None]) -> dict[str, str | None]:
     return known
 
 
-def _counts_of(records: TopicRecords) -> dict[int, tuple[Counters, int]]:
-    """Return the latest counts by window size, and when the newest of them changed."""
+def _counts_of(records: TopicRecords) -> dict[int, TopicCounts]:
     keys = records.keys
     try:
         is_block = is_block_key(keys)
@@ -356,17 +352,14 @@ def _counts_of(records: TopicRecords) -> dict[int, tuple[Counters, int]]:
         none = f"a record that is none of a changelog: {error.message}"
         message = f"The topic {records.topic!r} has {none}"
         raise FormatError(message, hint="Give a topic that only kstoolkit writes to.") from error
-    return {
-        size_ms: (counts.counters, int(counts.changed_ms.max(initial=0)))
-        for size_ms, counts in found.items()
-    }
+    return found
 
 
-def _write(path: Path, told: dict[int, tuple[Counters, int]]) -> None:
-    changed_ms = max((newest for _, newest in told.values()), default=0)
+def _write(path: Path, told: dict[int, TopicCounts]) -> None:
+    changed_ms = max((int(each.changed_ms.max(initial=0)) for each in told.values()), default=0)
     with closing(ChangelogWriter(path, buckets=_BUCKETS, changed_ms=changed_ms)) as writer:
-        for size_ms, (counters, _) in sorted(told.items()):
-            for bucket, part in counters.by_bucket(_BUCKETS):
+        for size_ms, counts in sorted(told.items()):
+            for bucket, part in counts.counters.by_bucket(_BUCKETS):
                 writer.write(bucket, size_ms, part)
 
 

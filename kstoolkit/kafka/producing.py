@@ -431,27 +431,22 @@ class Produced:
             "bytes": self.size_bytes,
             "seconds": round(self.seconds, 6),
             "rate": None if self.rate is None else round(self.rate, 1),
-            "partitions": {str(number): self.partitions[number] for number in self._numbers},
+            "partitions": {str(each): self.partitions[each] for each in sorted(self.partitions)},
             "failures": dict(self.failures),
             "maybe_twice": self.maybe_twice,
         }
 
-    @property
-    def _numbers(self) -> list[int]:
-        return sorted(self.partitions)
-
     def __repr__(self) -> str:
-        number = len(self.partitions)
-        where = f"{format_count(number)} partition{'s' * (number != 1)} of {self.address}"
-        what = f"{_counted(self.records)} ({format_bytes(self.size_bytes)})"
+        where = f"{_counted(len(self.partitions), 'partition')} of {self.address}"
+        what = f"{_counted(self.records, 'record')} ({format_bytes(self.size_bytes)})"
         rate = "" if self.rate is None else f": {format_count(self.rate)} a second"
-        refused = f"; {_counted(self.failed)} refused" if self.failures else ""
+        refused = f"; {_counted(self.failed, 'record')} refused" if self.failures else ""
         twice = "; some may be there twice" if self.maybe_twice else ""
         return f"{what} to {where} in {self.seconds:,.1f} s{rate}{refused}{twice}"
 
     def _repr_html_(self) -> str:
         rows = [
-            *((f"partition {each}", self.partitions[each]) for each in self._numbers),
+            *((f"partition {each}", self.partitions[each]) for each in sorted(self.partitions)),
             *((f"refused: {why}", number) for why, number in self.failures.items()),
         ]
         cells = (
@@ -461,8 +456,8 @@ class Produced:
         return element("p", repr(self)) + element("table", joined(*cells))
 
 
-def _counted(number: int) -> str:
-    return f"{format_count(number)} record{'s' * (number != 1)}"
+def _counted(number: int, what: str) -> str:
+    return f"{format_count(number)} {what}{'s' * (number != 1)}"
 
 
 _FUTURE_MS = 3_600_000
@@ -563,7 +558,8 @@ def produce(
     if record_time not in {"event", "now"}:
         message = f"record_time is {record_time!r}."
         raise ConfigurationError(message, hint="Give 'event' or 'now'.")
-    pace = _pace(rate, speed)
+    factor = None if speed is None else _parse_speed(speed)
+    pace = None if rate is None and factor is None else Pace(rate=rate, speed=factor)
     what = _outgoing(
         events, event_time=event_time, user=user, file_format=format, time_unit=time_unit
     )
@@ -594,12 +590,6 @@ def produce(
         failures=dict(sender.failures),
         maybe_twice=maybe_twice,
     )
-
-
-def _pace(rate: float | None, speed: float | str | None) -> Pace | None:
-    if rate is None and speed is None:
-        return None
-    return Pace(rate=rate, speed=None if speed is None else _parse_speed(speed))
 
 
 def _bar(progress: bool | None) -> tqdm:  # noqa: FBT001 - whether to show it, or as it is fit

@@ -73,16 +73,13 @@ def read_records(
         return
     # Without an error it would go on at the end, and pass over what is there still.
     told = {"isolation.level": "read_committed", "auto.offset.reset": "error"}
-    consumer = cluster.consumer(**told)
-    try:
+    with closing(cluster.consumer(**told)) as consumer:
         consumer.assign([lib.TopicPartition(topic, each, begin[each]) for each in left])
         while left:
             records = TopicRecords(topic)
             while left and len(records) < most:
                 _take(_came(consumer, topic), records, left)
             yield records
-    finally:
-        consumer.close()
 
 
 def lost(topic: str, which: str = "") -> InputError:

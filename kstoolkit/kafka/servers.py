@@ -112,7 +112,6 @@ class _Server:
         return socket.create_connection((host.strip("[]"), int(port)), _SECONDS)
 
     def by_tls(self, context: ssl.SSLContext) -> ssl.SSLSocket:
-        """Return a connection with TLS."""
         connection = self.connected()
         try:
             host = self.name.rpartition(":")[0].strip("[]")
