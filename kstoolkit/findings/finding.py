@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.findings.peers import FEWEST_WINDOWS, never_null
 from kstoolkit.moments import moment_of
-from kstoolkit.records import Viewed, facts_html, rows_html
+from kstoolkit.records import Viewed, counted, facts_html, rows_html
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -405,8 +405,7 @@ class Findings(Viewed, Sequence[Finding]):
         kinds = pc.value_counts(self.table["kind"].combine_chunks()).to_pylist()
         of = ", ".join(f"{k['counts']:,} {k['values']}" for k in sorted(kinds, key=str))
         distinct = pc.count_distinct(self.table["user"]).as_py()
-        users, plural = format_count(distinct), "" if distinct == 1 else "s"
-        return f"{format_count(len(self))} about {users} user{plural}: {of}"
+        return f"{format_count(len(self))} about {counted(distinct, 'users')}: {of}"
 
     def _column(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         filled = pc.fill_null(self.table[name].cast(pa.float64()), float("nan"))

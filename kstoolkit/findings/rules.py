@@ -23,7 +23,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from inspect import signature
 from pathlib import Path
@@ -557,8 +557,7 @@ def _replace(place: Path, content: bytes) -> None:
         _check(hidden, place)
         hidden.replace(place)
     finally:
-        with suppress(FileNotFoundError):
-            hidden.unlink()
+        hidden.unlink(missing_ok=True)
 
 
 def _check(hidden: Path, place: Path) -> None:
