@@ -383,20 +383,12 @@ def _of_csv(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[RawR
     for rows, bad in read_csv_rows(path, columns):
         users = rows.column(names.index(columns.user))
         times = rows.column(names.index(columns.event_time))
-        found = _records(_json_objects(rows, names), users, times, unit)
-        yield _with_raw(found, [text.encode("utf-8", "replace") for text, _ in bad])
-
-
-def _with_raw(found: RawRecords, raw: list[bytes]) -> RawRecords:
-    """Return records with some behind them of which nothing is known."""
-    if not raw:
-        return found
-    return RawRecords(
-        found.values + raw,
-        found.users + [None] * len(raw),
-        np.append(found.time_ms, np.zeros(len(raw), np.int64)),
-        np.append(found.has_time, np.zeros(len(raw), np.bool_)),
-    )
+        if rows.num_rows:
+            yield _records(_json_objects(rows, names), users, times, unit)
+        if bad:  # of which nothing is known
+            raw = [text.encode("utf-8", "replace") for text, _ in bad]
+            unknown = np.zeros(len(raw), np.int64)
+            yield RawRecords(raw, [None] * len(raw), unknown, unknown.astype(np.bool_))
 
 
 def _of_parquet(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[RawRecords]:
