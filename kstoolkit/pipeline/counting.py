@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from kstoolkit.errors import ColumnError
 from kstoolkit.events.event import OF_FILES, Limits, judge, letters
 from kstoolkit.events.json import Values, read_json_values, unreadable_values
+from kstoolkit.events.times import only_utf8
 from kstoolkit.pipeline.shuffle import Grain, Tally
 
 if TYPE_CHECKING:
@@ -60,24 +60,17 @@ def counting(
             if readable.num_rows:
                 now_ms = pc.max(readable.column("now_ms")).as_py()
                 judged = judge(*readable.columns[:3], now_ms=now_ms, limits=limits)
-                _count(judged, tally, partial(_rejected, readable))
+                if judged.bad.size:
+                    tally.set_aside(_rejected(readable, judged))
+                tally.count(judged.time_ms, judged.users, judged.actions)
         yield from tally.records()
 
     return count
 
 
-def _count(
-    judged: Judged, tally: Tally, rejected: Callable[[_Places, Sequence[str]], pa.RecordBatch]
-) -> None:
-    """Count events; what is none of them is set aside as what ``rejected`` makes of it."""
-    if judged.bad.size:
-        tally.set_aside(rejected(judged.bad, judged.reasons))
-    tally.count(judged.time_ms, judged.users, judged.actions)
-
-
-def _rejected(batch: pa.RecordBatch, bad: _Places, reasons: Sequence[str]) -> pa.RecordBatch:
-    rows = batch.take(pa.array(bad))
-    return letters(reasons, _raw(rows), file=rows.column("file").to_pylist())
+def _rejected(batch: pa.RecordBatch, judged: Judged) -> pa.RecordBatch:
+    rows = batch.take(pa.array(judged.bad))
+    return letters(judged.reasons, _raw(rows), file=rows.column("file").to_pylist())
 
 
 def _broken(batch: pa.RecordBatch, *, is_json: bool) -> dict[int, str]:
@@ -102,21 +95,8 @@ def _without_utf8(column: pa.Array) -> list[int]:
     """Return the places of texts that are none: Spark takes any bytes for a string."""
     if not pa.types.is_string(column.type):
         return []
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        return [
-            n for n, each in enumerate(_bytes(column)) if each is not None and not _is_utf8(each)
-        ]
-    return []
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    lost = pc.and_not(column.is_valid(), only_utf8(column).is_valid())
+    return np.flatnonzero(lost).tolist()
 
 
 def _unreadable(batch: pa.RecordBatch, broken: dict[int, str], *, is_json: bool) -> pa.RecordBatch:
@@ -237,12 +217,12 @@ def _without_skipped(batch: pa.RecordBatch, plan: RecordPlan, tally: Tally) -> p
 
 
 def _count_values(batch: pa.RecordBatch, part: Values, plan: RecordPlan, tally: Tally) -> None:
-    def rejected(bad: _Places, reasons: Sequence[str]) -> pa.RecordBatch:
-        return _rejected_records(plan.topic, batch, part.rows[bad], reasons)
-
     now_ms = pc.max(batch.column(NOW)).as_py()
     judged = judge(part.times, part.users, part.actions, now_ms=now_ms, limits=plan.limits)
-    _count(judged, tally, rejected)
+    if judged.bad.size:
+        bad = part.rows[judged.bad]
+        tally.set_aside(_rejected_records(plan.topic, batch, bad, judged.reasons))
+    tally.count(judged.time_ms, judged.users, judged.actions)
     if part.unreadable:
         rows, details = zip(*part.unreadable, strict=True)
         reasons = ["unparseable"] * len(rows)
@@ -270,7 +250,8 @@ def _read(batch: pa.RecordBatch, first: int, reader: Reader, columns: Columns) -
         given = reader(batch)
     except Exception as error:  # noqa: BLE001 - whatever a function of the user's raises
         if batch.num_rows == 1:
-            yield _unread([(first, f"{type(error).__name__}: {error}")])
+            nothing, why = pa.array([], pa.string()), f"{type(error).__name__}: {error}"
+            yield Values(*(nothing,) * 3, np.zeros(0, np.intp), [(first, why)])
             return
         middle = batch.num_rows // 2
         yield from _read(batch.slice(0, middle), first, reader, columns)
@@ -289,8 +270,3 @@ def _column(given: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
         raise ColumnError.missing(name, given.schema.names, "what the function of value= gives")
     column = given.column(name)
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _unread(unreadable: list[tuple[int, str]]) -> Values:
-    nothing = pa.array([], pa.string())
-    return Values(nothing, nothing, nothing, np.zeros(0, np.intp), unreadable)
