@@ -20,7 +20,7 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from math import log
@@ -345,15 +345,18 @@ def _restart(given: object) -> Restart | None:
     raise ConfigurationError(message, hint="Give kst.Restart(most_per_hour=5), True or False.")
 
 
-def _limits(source: object, max_files: int | None, max_bytes: int | None) -> _BatchLimits:
+def _limits(source: object, max_files: int | None, max_bytes: int | None) -> tuple[int, int]:
+    """Return how many files and bytes a micro-batch may take in: one file, whatever its size."""
     if isinstance(source, Frame | Topic) and (max_files, max_bytes) != (None, None):
         message = "max_files_per_batch and max_bytes_per_batch are of files, and there are none."
         hint = "Leave them out; a topic has max_records_per_batch, a streaming DataFrame its own."
         raise ConfigurationError(message, hint=hint)
-    return _BatchLimits(
-        _MAX_FILES if max_files is None else max_files,
-        _MAX_BYTES if max_bytes is None else max_bytes,
-    )
+    files = _MAX_FILES if max_files is None else max_files
+    size_bytes = _MAX_BYTES if max_bytes is None else max_bytes
+    if min(files, size_bytes) < 1:
+        message = f"A micro-batch of {files} files or {size_bytes} bytes holds nothing."
+        raise ConfigurationError(message, hint="Give 1 or more.")
+    return files, size_bytes
 
 
 def _chosen_files(
@@ -482,22 +485,18 @@ class _Job:
         for name, value in conf.items():
             spark.conf.set(name, value)
         plan = _operator_plan(pipeline, live=self.live)
-        feed = self._still() if flush else self.feed
+        feed = self.feed
+        # A DataFrame of anyone's stays as it is, with what else it keeps in the checkpoint.
+        if flush and self.settings.feed != "frame":
+            feed = stream.still_feed(spark)
         feed = stream.ticking(feed, spark, pipeline.buckets, due, kind=ticks)
         output = stream.cascade(feed, plan, self.settings.partitions)
-        step = gate.before(sink, _nothing if flush else self._check)
+        # One that takes nothing in has nothing to be checked.
+        step = gate.before(sink, (lambda _: None) if flush else self._check)
         writer = output.writeStream.foreachBatch(step).outputMode("append")
         writer = writer.queryName("kstoolkit").trigger(**trigger)
         query = writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
         return query
-
-    def _still(self) -> DataFrame:
-        """Return the feed as it is while nothing is taken in.
-
-        A DataFrame of anyone's stays as it is, with what else it keeps in the checkpoint.
-        """
-        is_ours = self.settings.feed != "frame"
-        return stream.still_feed(self.spark) if is_ours else self.feed
 
     def supervised(
         self,
@@ -567,10 +566,6 @@ class _Job:
             self.ending.check(batch)
 
 
-def _nothing(_: int) -> None:
-    """Check nothing of a batch that takes nothing in."""
-
-
 def _is_gone(source: Files, folder: RunFolder, path: str) -> bool:
     try:
         out = str(folder.path)
@@ -597,21 +592,6 @@ def _operator_plan(pipeline: Pipeline, *, live: bool) -> Plan:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _BatchLimits:
-    """What a micro-batch may take in: at least one file, whatever its size."""
-
-    files: int
-    size_bytes: int
-
-    def __post_init__(self) -> None:
-        if min(self.files, self.size_bytes) < 1:
-            message = (
-                f"A micro-batch of {self.files} files or {self.size_bytes} bytes holds nothing."
-            )
-            raise ConfigurationError(message, hint="Give 1 or more.")
-
-
 def _prepare(
     pipeline: Pipeline,
     folder: RunFolder,
@@ -619,7 +599,7 @@ def _prepare(
     sleep: Sleep = time.sleep,
     *,
     master: str | None,
-    limits: _BatchLimits,
+    limits: tuple[int, int],
     live: bool,
     set_aside: str | None = None,
     trigger_ms: int | None = None,
@@ -677,11 +657,10 @@ def _source_of(pipeline: Pipeline, folder: RunFolder) -> Files | Frame | Topic:
 
 
 def _settings(pipeline: Pipeline, source: Files | Frame | Topic) -> Settings:
-    event_time, user, action = source.columns
     return Settings(
         windows=pipeline.cascade.labels,
         buckets=pipeline.buckets,
-        columns={"event_time": event_time, "user": user, "action": action},
+        columns=asdict(source.columns),
         time=pipeline.time,
         feed=_kind_of(source),
         partitions=0,
@@ -747,7 +726,7 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
     settings: Settings,
     folder: RunFolder,
     spark: SparkSession,
-    limits: _BatchLimits,
+    limits: tuple[int, int],
     facts: TopicFacts | None,
     set_aside: str | None,
     tell: Log,
@@ -762,6 +741,7 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
     if isinstance(source, Frame):
         counted = stream.frame_feed(source.df, source.columns, source.limits, grain)
         return counted if source.df.isStreaming else _staged(counted, source.name, folder, tell)
+    max_files, max_bytes = limits
     plan = FileFeedPlan(
         path=os.path.abspath(source.path),  # noqa: PTH100 - links and globs stay as they are
         file_format=source.file_format,
@@ -769,8 +749,8 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
         limits=source.limits,
         ledger=str(folder.ledger),
         tasks=spark.sparkContext.defaultParallelism,
-        max_files=limits.files,
-        max_bytes=limits.size_bytes,
+        max_files=max_files,
+        max_bytes=max_bytes,
         row_schema=settings.input_schema,
         grain=grain,
         set_aside=set_aside,

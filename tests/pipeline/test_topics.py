@@ -15,7 +15,7 @@ import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError
 from kstoolkit.events.topics import _CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.pipeline.pipeline import _BatchLimits, _prepare
+from kstoolkit.pipeline.pipeline import _prepare
 from kstoolkit.pipeline.progress import Progress
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.pipeline.session import spark_session
@@ -116,7 +116,7 @@ def test_a_run_ends_where_its_topic_ended_as_it_began_and_the_next_goes_on_there
     pipeline, folder = kst.Pipeline(source=given, cascade=CASCADE), RunFolder(tmp_path / "out")
 
     def ready(say: Log, sleep: Sleep) -> _Job:
-        limits = _BatchLimits(files=1, size_bytes=1)
+        limits = (1, 1)
         return _prepare(pipeline, folder, say, sleep, master=None, limits=limits, live=False)
 
     with folder.hold(), Progress(shown=False) as shown:
