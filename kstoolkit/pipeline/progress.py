@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import AbstractContextManager
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -54,7 +55,7 @@ def _place(*, shown: bool) -> Any:
     return sys.stderr if kernel is None or not shown else _CellLine()
 
 
-class Progress:
+class Progress(AbstractContextManager["Progress"]):
     """Shows a run's progress as text: on stderr, in a notebook below the cell.
 
     Parameters
@@ -109,9 +110,6 @@ class Progress:
     def close(self) -> None:
         """Take the bar away."""
         self._bar.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -18,12 +18,13 @@ import fcntl
 import json
 import os
 import re
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from kstoolkit.changelog.changelog import replace_text
 from kstoolkit.errors import CheckpointError, FormatError, InputError, OutputError
 from kstoolkit.windows import Cascade, as_window
 
@@ -149,7 +150,7 @@ class Settings:
 
 
 @dataclass(slots=True)
-class RunLock:
+class RunLock(AbstractContextManager["RunLock"]):
     """The lock on a run's folder; the kernel lets go of it when the process ends."""
 
     descriptor: int | None
@@ -159,9 +160,6 @@ class RunLock:
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.release()
@@ -285,13 +283,8 @@ class RunFolder:
             If they can't be written; what was there before stays.
         """
         try:
-            hidden = self.path / ".run.json"
-            with hidden.open("w", encoding="utf-8") as file:
-                json.dump({"format": _FORMAT, **asdict(settings)}, file, indent=2)
-                file.write("\n")
-                file.flush()
-                os.fsync(file.fileno())
-            hidden.replace(self.path / "run.json")
+            told = json.dumps({"format": _FORMAT, **asdict(settings)}, indent=2)
+            replace_text(self.path / "run.json", f"{told}\n")
         except OSError as error:
             message = f"{self.path / 'run.json'} can't be written: {error.strerror}."
             hint = "Make room there, or mend the permissions, and run again: nothing is lost."
@@ -436,10 +429,8 @@ def rewrite_offsets(checkpoint: Path, batch: int, topic: str, ends: Mapping[int,
     place.with_name(f".{batch}.crc").unlink(missing_ok=True)
     told = {topic: {str(each): at for each, at in sorted(ends.items())}}
     written = json.dumps(told, separators=(",", ":"))
-    hidden = place.with_name(f".{batch}.cut")
     changed = [written if line.startswith(_begins(topic)) else line for line in lines]
-    hidden.write_text("\n".join(changed), encoding="utf-8")
-    hidden.replace(place)
+    replace_text(place, "\n".join(changed))
 
 
 def _begins(topic: str) -> str:
