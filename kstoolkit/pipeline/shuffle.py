@@ -104,13 +104,10 @@ class Tally:
         self._open.append(counters)
         self._open_rows += len(counters)
         if self._open_rows > _MOST_COUNTERS:
-            self._merge()
-
-    def _merge(self) -> None:
-        merged = Counters.merge(self._open)
-        self._open, self._open_rows = [merged], len(merged)
-        if len(merged) > _MOST_COUNTERS // 2:
-            self._put_aside()
+            merged = Counters.merge(self._open)
+            self._open, self._open_rows = [merged], len(merged)
+            if len(merged) > _MOST_COUNTERS // 2:
+                self._put_aside()
 
     def _put_aside(self) -> None:
         merged = Counters.merge(self._open)

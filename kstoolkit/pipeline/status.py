@@ -364,7 +364,6 @@ class RunWatch:
         self._begin()
 
     def _begin(self) -> None:
-        """Know nothing yet."""
         self._last, self._batches = (-1, -1), 0
         self._told: deque[tuple[Path, MicroBatch]] = deque(maxlen=_MOST_BATCHES)
         self._held: dict[Path, StateSize] = {}

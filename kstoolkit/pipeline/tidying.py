@@ -13,6 +13,7 @@ half of it has expired.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -112,7 +113,7 @@ def compact_run(
 NOT_OURS = "The counts are in a topic: how long they stay is its retention, not ours."
 
 
-class _Closed(Exception):  # noqa: N818 - it is none: the run ends
+class _Closed(BaseException):
     """The run ends, and with it what goes on beside."""
 
 
@@ -149,12 +150,11 @@ class Tidying:
             self._thread.join()
 
     def _keep_tidy(self) -> None:
-        while self._due.wait() and not self._closing.is_set():
-            self._due.clear()
-            try:
+        with suppress(_Closed):
+            while self._due.wait():
+                self._check()
+                self._due.clear()
                 tidy_or_tell(self._folder, self._cascade, self._say, go_on=self._check)
-            except _Closed:
-                return
 
     def _say(self, line: str) -> None:
         if line != self._told:
@@ -178,8 +178,6 @@ def tidy_or_tell(
         tidy(folder, cascade, go_on=go_on)
     except Busy:
         return  # somebody does the same work
-    except _Closed:
-        raise
     except Exception as error:  # noqa: BLE001 - whatever it is, counting goes on
         why = error.message if isinstance(error, KstoolkitError) else str(error)
         tell(f"Older batches can't be folded, which is tried again later: {why}")

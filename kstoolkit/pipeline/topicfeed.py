@@ -47,7 +47,7 @@ from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
 from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
 from kstoolkit.pipeline.session import spark_session
 from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, Grain
-from kstoolkit.pipeline.stream import counted_columns, json_fields
+from kstoolkit.pipeline.stream import counted_columns, json_fields, json_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -106,8 +106,7 @@ def needs_schema(topic: Topic) -> bool:
 def sampled_schema(spark: SparkSession, topic: Topic, values: Sequence[bytes]) -> str:
     """Return the fields of JSON values, as Spark's JSON: as was said, or as some values have."""
     if topic.schema is None:
-        lines = [value.decode(errors="replace") for value in values]
-        return spark.read.json(spark.sparkContext.parallelize(lines, 1)).schema.json()
+        return json_schema(spark, [value.decode(errors="replace") for value in values]).json()
     try:
         return StructType.fromDDL(topic.schema).json()
     except Exception as error:
@@ -165,8 +164,7 @@ def with_limit(
 def _memory_bytes(spark: SparkSession) -> int | None:
     """Return what those who count may take together: this machine, or the executors there are."""
     if str(spark.sparkContext.master).startswith("local"):
-        here: int | None = memory_bytes()
-        return here
+        return memory_bytes()
     context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - no public way
     executors = max(1, int(context.getExecutorMemoryStatus().size()) - 1)  # one is the driver
     return int(context.executorMemory() << 20) * executors
@@ -189,6 +187,7 @@ def topic_feed(
     unread. ``input_schema`` has the fields of JSON values, for expressions over them.
     """
     records = _records(with_connector(spark), topic, starting, ending)
+    clock = sf.unix_millis(sf.current_timestamp())
     if _is_read_here(topic):
         plan = RecordPlan(
             topic=topic.address.topic,
@@ -198,13 +197,14 @@ def topic_feed(
             grain=grain,
             skipped=skipped or {},
         )
-        clock = sf.unix_millis(sf.current_timestamp()).alias(NOW)
         # What is not looked at is left out: each column costs Java and the way to Python.
         wanted = RECORD_COLUMNS if plan.reader else ("value", "partition", "offset")
-        return records.select(*wanted, clock).mapInArrow(counting_records(plan), SHUFFLE_DDL)
+        chosen = records.select(*wanted, clock.alias(NOW))
+        return chosen.mapInArrow(counting_records(plan), SHUFFLE_DDL)
     rows = _fields(records, topic, input_schema, _poisoned(skipped or {}))
     count = counting(grain, topic.limits, is_json=topic.value == "json")
-    return counted_columns(rows, topic.columns, _beside(rows), count)
+    beside = [clock, rows["_raw"], rows["_place"], rows[BROKEN]]
+    return counted_columns(rows, topic.columns, beside, count)
 
 
 def _is_read_here(topic: Topic) -> bool:
@@ -244,25 +244,15 @@ def _records(
         options |= {"assign": assigned, "endingOffsets": _of_topic(topic, ending)}
         read = spark.read.format("kafka").options(**options).load()
     there = [name for name in RECORD_COLUMNS if name in read.columns]
-    return read.withColumn("key", _key(topic)).select(*there)
+    keys = {"string": "cast(key AS string)", "bytes": "key"}
+    return read.withColumn("key", sf.expr(keys.get(topic.key, topic.key))).select(*there)
 
 
 def _of_topic(topic: Topic, offsets: Mapping[int, int]) -> str:
     return json.dumps({topic.address.topic: {str(each): at for each, at in offsets.items()}})
 
 
-def _key(topic: Topic) -> Column:
-    match topic.key:
-        case "string":
-            return sf.col("key").cast("string")
-        case "bytes":
-            return sf.col("key")
-        case expression:
-            return sf.expr(expression)
-
-
 def _poisoned(skipped: Mapping[int, Sequence[int]]) -> Column:
-    """Return whether a record is one of those to skip."""
     places = [
         (sf.col("partition") == partition) & sf.col("offset").isin(list(offsets))
         for partition, offsets in skipped.items()
@@ -278,7 +268,9 @@ def _fields(
     Of a record to skip, nothing is left that an expression could fail of.
     """
     raw = sf.coalesce(sf.col("value"), sf.lit("").cast("binary"))
-    records = records.withColumns({"_raw": raw, "_place": _place(), _POISONED: poisoned})
+    where = (sf.col(name) for name in ("topic", "partition", "offset"))
+    place = sf.format_string("topic %s, partition %d, offset %d", *where)
+    records = records.withColumns({"_raw": raw, "_place": place, _POISONED: poisoned})
     emptied = {"key", "value", "headers"} & set(records.columns)
     records = records.withColumns(
         {name: sf.when(~sf.col(_POISONED), sf.col(name)) for name in sorted(emptied)}
@@ -303,20 +295,7 @@ def _fields(
     return told.select(*kept, *fields, "_place", "_raw", broken.alias(BROKEN))
 
 
-def _place() -> Column:
-    return sf.format_string(
-        "topic %s, partition %d, offset %d", sf.col("topic"), sf.col("partition"), sf.col("offset")
-    )
-
-
-def _beside(rows: DataFrame) -> list[Column]:
-    clock = sf.unix_millis(sf.current_timestamp())
-    return [clock, rows["_raw"], rows["_place"], rows[BROKEN]]
-
-
 _SHOWN = 3
-
-
 _MOST_FOUND = 20
 """If there are more, it is not single records that are at fault."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from kstoolkit.counters.bucket import Blocks
 
 _BUCKETS = 16
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -106,11 +108,12 @@ def ask_unless(
     >>> [(row.user, row["count"], row.asked) for row in asks.collect()]
     [('ann', 2, True), ('bo', 2, False)]
     """
-    window = countable(as_window(size)) if every is None else Hop(_length(size), every=every)
+    length = size.size_ms if isinstance(size, Window) else size
+    window = countable(as_window(size)) if every is None else Hop(length, every=every)
     _check_positive("at_least", at_least)
     _check_positive("buckets", buckets)
     lateness_ms = parse_duration(lateness, allow_zero=True)
-    asking = _Asking(window, at_least, parse_duration(keep, allow_zero=True))
+    made = partial(Asks, window, at_least, parse_duration(keep, allow_zero=True))
     columns = EventColumns(event_time, user, None)
 
     def ask(requests: DataFrame) -> DataFrame:
@@ -123,7 +126,7 @@ def ask_unless(
         decided = (
             timed.withColumns({"time_ms": sf.unix_millis("time"), "bucket": bucket})
             .groupBy("bucket")
-            .transformWithStateInPandas(_AskOperator(asking), _DECISION_DDL, "Append", "EventTime")
+            .transformWithStateInPandas(_AskOperator(made), _DECISION_DDL, "Append", "EventTime")
         )
         start = sf.col("window_start_ms")
         return decided.select(
@@ -137,27 +140,16 @@ def ask_unless(
     return ask
 
 
-@dataclass(frozen=True, slots=True)
-class _Asking:
-    """What is asked for: as of :class:`kstoolkit.counters.asks.Asks`."""
-
-    window: Window
-    at_least: int
-    keep_ms: int
-
-
 class _AskOperator(StatefulProcessor):
-    """Spark's view of the asks of a bucket of users."""
+    """Spark's view of the asks of a bucket of users, made over its blocks."""
 
-    def __init__(self, asking: _Asking) -> None:
-        self.asking = asking
+    def __init__(self, made: Callable[[Blocks], Asks]) -> None:
+        self.made = made
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the state: one map from a block's key to its bytes."""
         spare_collector()
-        blocks = StateBlocks(handle.getMapState("blocks", "key string", "block binary"))
-        asking = self.asking
-        self.asks = Asks(asking.window, asking.at_least, asking.keep_ms, blocks)
+        state = handle.getMapState("blocks", "key string", "block binary")
+        self.asks = self.made(StateBlocks(state))
 
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - called by keyword
         self,
@@ -167,7 +159,7 @@ class _AskOperator(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Decide by a bucket's requests and passes of one micro-batch."""
         horizon_ms = timerValues.getCurrentWatermarkInMs()
-        requests, passes = _taken_in(rows, self.asking.window.pane_ms)
+        requests, passes = _taken_in(rows, self.asks.window.pane_ms)
         yield self.asks.advance(requests, passes, horizon_ms=horizon_ms).to_pandas()
 
     def close(self) -> None:
@@ -191,10 +183,6 @@ def _taken_in(rows: Iterator[pd.DataFrame], pane_ms: int) -> tuple[Counters, Cou
 def _events(events: DataFrame, *, passed: bool) -> DataFrame:
     who: Column = sf.col("user").cast("string").alias("user")
     return events.select("time", who, sf.lit(passed).alias("passed"))
-
-
-def _length(size: Duration | Window) -> Duration:
-    return size.size_ms if isinstance(size, Window) else size
 
 
 def _check_positive(name: str, number: int) -> None:
