@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from contextlib import AbstractContextManager
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tqdm import tqdm
 
@@ -55,7 +54,7 @@ def _place(*, shown: bool) -> Any:
     return sys.stderr if kernel is None or not shown else _CellLine()
 
 
-class Progress(AbstractContextManager["Progress"]):
+class Progress:
     """Shows a run's progress as text: on stderr, in a notebook below the cell.
 
     Parameters
@@ -110,6 +109,9 @@ class Progress(AbstractContextManager["Progress"]):
     def close(self) -> None:
         """Take the bar away."""
         self._bar.close()
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -18,11 +18,11 @@ import fcntl
 import json
 import os
 import re
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from kstoolkit.changelog.changelog import replace_text
 from kstoolkit.errors import CheckpointError, FormatError, InputError, OutputError
@@ -150,7 +150,7 @@ class Settings:
 
 
 @dataclass(slots=True)
-class RunLock(AbstractContextManager["RunLock"]):
+class RunLock:
     """The lock on a run's folder; the kernel lets go of it when the process ends."""
 
     descriptor: int | None
@@ -160,6 +160,9 @@ class RunLock(AbstractContextManager["RunLock"]):
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.release()
