@@ -27,7 +27,7 @@ from __future__ import annotations
 import shutil
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import chain, groupby, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from kstoolkit.counters.counters import Counters
 
 _LOCK = ".compact.lock"
 _AT_ONCE = 1 << 20  # counts
@@ -290,13 +289,14 @@ class CountsContent:
         # What fits into memory is read in one go: each piece would open all files again.
         pieces = [None] if rows_before <= _AT_ONCE else [(n, buckets) for n in range(buckets)]
         with closing(writer):
-            for piece in pieces:
-                for length_ms in lengths_ms:
-                    go_on()
-                    parts = (file.read(length_ms, bucket=piece) for file in files)
-                    counters = self._kept(length_ms, latest(chain.from_iterable(parts)))
-                    for bucket, part in counters.by_bucket(buckets):
-                        writer.write(bucket, length_ms, part)
+            for piece, length_ms in product(pieces, lengths_ms):
+                go_on()
+                parts = (file.read(length_ms, bucket=piece) for file in files)
+                counters = latest(chain.from_iterable(parts))
+                if length_ms in self.floors_ms:
+                    counters = counters.take(counters.start_ms >= self.floors_ms[length_ms])
+                for bucket, part in counters.by_bucket(buckets):
+                    writer.write(bucket, length_ms, part)
         return rows_before, writer.rows
 
     def is_outdated(self, batch: Batch) -> bool:
@@ -307,10 +307,6 @@ class CountsContent:
             if span is not None and sum(span) // 2 < floor_ms and span[0] < floor_ms:
                 return True
         return False
-
-    def _kept(self, length_ms: int, counters: Counters) -> Counters:
-        floor_ms = self.floors_ms.get(length_ms)
-        return counters if floor_ms is None else counters.take(counters.start_ms >= floor_ms)
 
 
 _GROUP_BYTES = 8 << 20
