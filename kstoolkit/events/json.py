@@ -264,7 +264,7 @@ def _parse_record(line: bytes, columns: Iterable[str], longest_bytes: int) -> di
         raise ValueError(message)
     text = line.decode()
     try:
-        record = json.loads(text, parse_int=_integer)
+        record = json.loads(text, parse_int=lambda n: int(n) if len(n) <= _MOST_DIGITS else n)
         if "\\u" in text:
             json.dumps(record, ensure_ascii=False).encode()  # lone surrogates have no UTF-8
     except RecursionError:
@@ -273,10 +273,6 @@ def _parse_record(line: bytes, columns: Iterable[str], longest_bytes: int) -> di
         message = f"a JSON object was expected, not {type(record).__name__}"
         raise ValueError(message)  # noqa: TRY004 - one error for all that is wrong with a line
     return record
-
-
-def _integer(digits: str) -> int | str:
-    return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
 def _deep(line: bytes, columns: Iterable[str]) -> dict[str, Any]:

@@ -190,11 +190,8 @@ class _LedgerReader(Reader):
     def _given_up(self, start: int, end: int) -> dict[int, str]:
         """Return why files are left out, by position, once that is written down."""
         known, plan = self.ledger.given_up(), self.plan
-        paths = {
-            place: entry.path
-            for place, entry in enumerate(self.ledger.entries(start, end), start)
-            if place not in known
-        }
+        entries = enumerate(self.ledger.entries(start, end), start)
+        paths = {place: entry.path for place, entry in entries if place not in known}
         fresh = {
             place: "set_aside"
             for place, path in paths.items()
