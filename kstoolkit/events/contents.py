@@ -73,7 +73,7 @@ class Contents:
         What was empty may have been filled before it was read: then it holds what lies there now.
         """
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-            whole = _checksum(file.fileno())
+            whole = _checksum(file.fileno(), self.size_bytes)
             found = os.fstat(file.fileno())
         if self.size_bytes == 0 < found.st_size:
             return replace(Contents.begun(path), is_damaged=is_damaged)
@@ -95,20 +95,21 @@ class Contents:
                 return Fate.REPLACED
             if found.st_size > self.size_bytes:
                 return Fate.GROWN
-            is_same = self.whole in {_UNKNOWN, _checksum(file.fileno())}
+            # A file that is written on just now may have its new time before its new size.
+            is_same = self.whole in {_UNKNOWN, _checksum(file.fileno(), self.size_bytes)}
         return Fate.SAME if is_same else Fate.REPLACED
 
 
-def checksum(path: str) -> int:
-    """Return the CRC-32 of all of a file's bytes, as they lie on the disk."""
+def checksum(path: str, size_bytes: int) -> int:
+    """Return the CRC-32 of a file's first bytes, as they lie on the disk."""
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-        return _checksum(file.fileno())
+        return _checksum(file.fileno(), size_bytes)
 
 
-def _checksum(descriptor: int) -> int:
+def _checksum(descriptor: int, size_bytes: int) -> int:
     room = memoryview(bytearray(_CHUNK_BYTES))
     found, at = 0, 0
-    while read := os.preadv(descriptor, [room], at):
+    while read := os.preadv(descriptor, [room[: size_bytes - at]], at):
         found, at = zlib.crc32(room[:read], found), at + read
     return found
 

@@ -340,7 +340,7 @@ class Ledger:
         moved = {}
         for path, kind in kinds.items():
             with suppress(OSError):  # told as it is counted
-                if kind in wanted and (places := gone.get((*kind, checksum(path)))):
+                if kind in wanted and (places := gone.get((*kind, checksum(path, kind[0])))):
                     moved[path] = places.pop(0)
         return moved
 

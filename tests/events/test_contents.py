@@ -70,6 +70,19 @@ def test_what_was_filled_before_it_was_read_is_not_taken_for_empty(tmp_path: Pat
     assert held.fate(str(path), path.stat()) is Fate.GROWN
 
 
+def test_a_file_whose_new_time_is_seen_before_its_new_size_is_not_another_one(
+    tmp_path: Path,
+) -> None:
+    path = filled(tmp_path / "a", 9_000)
+    held = read(path)
+    os.utime(path)
+    seen = path.stat()
+    with path.open("ab") as file:
+        file.write(b"more")
+    assert held.fate(str(path), seen) is Fate.SAME
+    assert fate(held, path) is Fate.GROWN
+
+
 def test_a_file_that_changes_while_it_is_read_has_no_checksum_and_still_ends_somewhere(
     tmp_path: Path,
 ) -> None:
@@ -84,7 +97,8 @@ def test_a_file_that_changes_while_it_is_read_has_no_checksum_and_still_ends_som
 
 def test_the_checksum_is_that_of_all_bytes_on_the_disk(tmp_path: Path) -> None:
     path = filled(tmp_path / "a", 1_000_003)
-    assert checksum(str(path)) == zlib.crc32(path.read_bytes()) == read(path).whole
+    assert checksum(str(path), 1_000_003) == zlib.crc32(path.read_bytes()) == read(path).whole
+    assert checksum(str(path), 300_000) == zlib.crc32(path.read_bytes()[:300_000])
 
 
 @given(st.dictionaries(st.integers(0, 50), st.integers(-(2**63), 2**63 - 1), max_size=9))

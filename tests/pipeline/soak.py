@@ -157,9 +157,13 @@ class Soak:
     )
     did: Counter[str] = field(default_factory=Counter)
     process: subprocess.Popen[str] | None = None
-    began: datetime = field(default_factory=lambda: datetime.now(UTC) - timedelta(hours=12))
+    began: datetime = field(init=False)
     rounds: int = 0
     grown: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Begin so long ago that what happens last, two minutes a round, is not yet to come."""
+        self.began = datetime.now(UTC) - timedelta(minutes=max(4 * self.batches, 720))
 
     def run(self) -> None:
         """Go on until there are as many batches, and see what was counted."""
