@@ -24,8 +24,8 @@ MOST_MODULES = 240
 MOST_LINES = 75_400
 MOST_LINES_OF_CODE = 40_800
 """They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 400
-lines more than were saved, of which the most are what tells a fault from damage, what a file held, reads logs'
-times, folds batches in tiers, and has counts come out as DataFrames."""
+lines more than were saved: what tells a fault from damage and what a file held, reads logs' times,
+folds batches in tiers, and has counts come out as DataFrames."""
 MOST_IMPORTS = 1_125
 """Between modules, as a module is imported: types alone and imports inside functions apart. It was
 1,100; three new rooms for what a file held, what comes out, and what is tidied, have 16 doors, and
