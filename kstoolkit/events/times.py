@@ -215,7 +215,8 @@ def _offset_ms(quarter: int, zone: ZoneInfo) -> int:
 def _of_numbers(times: pa.Array, unit: TimeUnit | None) -> Read:
     readable = np.array(times.is_valid())
     numbers = _filled(times).to_numpy(zero_copy_only=False)
-    if numbers.dtype.kind == "f":
+    if numbers.dtype.kind == "f":  # also whole numbers, if there is one that no int64 holds
+        readable &= np.abs(numbers) < 1 << 63
         return _bounded(_scaled(numbers.astype(np.float64), unit, _fraction_ms), readable)
     if numbers.dtype == np.uint64:
         readable &= numbers <= np.uint64(np.iinfo(np.int64).max)

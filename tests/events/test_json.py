@@ -173,6 +173,7 @@ FILES = st.lists(st.tuples(LINES, ENDS), max_size=12).map(
     FILES, st.sampled_from([b"", GOOD]), st.sampled_from([b"", b"\xef\xbb\xbf"]), st.integers(1, 90)
 )
 @example(b'{"user":"a"}{"user":"b"}\n{"user":"c"}\x00}\n{"user":"d"}\n', b"", b"", 90)
+@example(b'{"time":9223372036854775808}\n', b"", b"", 1)
 def test_any_file_is_read_as_its_lines_are_one_by_one(
     body: bytes, last: bytes, mark: bytes, chunk_bytes: int
 ) -> None:
