@@ -9,7 +9,7 @@ is looked at: a flipped byte is told, and never counted.
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -83,7 +83,8 @@ class ChangelogWriter:
         told = {"buckets": self.buckets, "groups": self.groups}
         self._file.add_key_value_metadata({_GROUPS_KEY: json.dumps(told)})
         self._file.close()
-        self.size_bytes = self._path.stat().st_size
+        with suppress(FileNotFoundError):  # a folder that is gone hides no error at hand
+            self.size_bytes = self._path.stat().st_size
 
 
 @contextmanager

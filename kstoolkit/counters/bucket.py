@@ -25,7 +25,8 @@ What is late is told by the bucket's stream time, which no single user among oth
 what most users of a batch have reached, and never beyond the batch's clock. So a client whose clock
 is ahead makes nobody's events late, also while old data is counted again. And it goes as far as the
 feed that is most behind, as a Kafka partition that catches up after the others: none of them is
-late for what others brought; but a feed with hardly any of the users holds back nobody.
+late for what others brought, as long as it is a day behind at most; but a feed with hardly any of
+the users holds back nobody.
 
 What a level hands down is judged by the stream time at which the first of it came, and windows
 that may still get some of it do not expire: holding deltas back makes no event late.
@@ -56,6 +57,9 @@ _LIVE_LATENESS_MS = 600_000
 
 _HARDLY_ANY = 0.05
 """So few users has a feed that holds back no time, compared with the one that has the most."""
+
+_LONGEST_HELD_MS = 24 * 3_600_000
+"""So far any other may hold it back: of a clock that is years behind, windows would never end."""
 
 
 def _segment_ms(cascade: Cascade, level: int) -> int:
@@ -112,6 +116,8 @@ class Segments:
                 beside.append(now.of_same_windows(part_changed))
                 if from_ms is not None:
                     gone.append(known.take(known.start_ms < from_ms))
+        if len(changed) == 1:
+            return Added(changed[0], old[0], Counters.merge(beside), Counters.merge(gone))
         joined, order = Counters.join(changed)  # segments share no key
         was = np.concatenate(old)[order]
         return Added(joined, was, Counters.merge(beside), Counters.merge(gone))
@@ -304,7 +310,7 @@ class Bucket:
         self._hand_down(None, arrivals, meta.stream_ms, turn)
         for level in range(levels):
             self._pass(level, turn)
-        stream_ms = max(turn.meta.stream_ms, min(_reached(feeds or [arrivals]), now_ms))
+        stream_ms = max(turn.meta.stream_ms, min(_reached(arrivals, feeds or ()), now_ms))
         meta = self._expire(replace(turn.meta, stream_ms=stream_ms), turn.done)
         self.blocks.put("meta", meta.encode())
         self._tell_waiting(meta, turn)
@@ -475,11 +481,15 @@ class _Turn:
     done: Advance = field(default_factory=Advance)
 
 
-def _reached(feeds: Sequence[Counters]) -> int:
+def _reached(arrivals: Counters, feeds: Sequence[Counters]) -> int:
     """Return the latest pane that all feeds have reached, but for those of hardly any users."""
+    if not len(arrivals):
+        return NEVER
+    on_the_whole_ms, _ = _reached_by_most(arrivals)
     reached = [_reached_by_most(feed) for feed in feeds if len(feed)]
     hardly_any = _HARDLY_ANY * max((users for _, users in reached), default=0)
-    return min((pane_ms for pane_ms, users in reached if users > hardly_any), default=NEVER)
+    panes = (pane_ms for pane_ms, users in reached if users > hardly_any)
+    return max(min(panes, default=on_the_whole_ms), on_the_whole_ms - _LONGEST_HELD_MS)
 
 
 def _reached_by_most(feed: Counters) -> tuple[int, int]:

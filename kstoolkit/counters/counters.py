@@ -279,9 +279,8 @@ class Counters:
         (['a', 'a', 'b'], [0, 60000, 0], [2, 0, 1])
         """
         parts = [part for part in parts if len(part)]
-        if len(parts) <= 1:
-            alone = parts[0] if parts else cls.empty()
-            return alone, np.arange(len(alone))
+        if not parts:
+            return cls.empty(), np.arange(0)
         users, actions, user, start_ms, action = _aligned(parts)
         order = np.argsort(PackedKeys.of(user, start_ms, action).packed, kind="stable")
         count = np.concatenate([part.count for part in parts])[order]
@@ -298,13 +297,14 @@ class Counters:
         >>> Counters.newest([old, new]).count.tolist()
         [1, 2]
         """
-        return cls.newest_rows(parts)[0]
+        there = [part for part in parts if len(part)]
+        return there[0] if len(there) == 1 else cls.newest_rows(there)[0]
 
     @classmethod
     def newest_rows(cls, parts: Sequence[Counters]) -> tuple[Counters, NDArray[np.intp]]:
         """Return what :meth:`newest` does, and where in all parts each counter came from."""
         joined, order = cls.join(parts)
-        if len(joined) == max(map(len, parts), default=0):  # all of one part: each key once
+        if not len(joined):
             return joined, order
         differs = [np.diff(key) != 0 for key in (joined.user, joined.start_ms, joined.action)]
         last = np.append(np.logical_or.reduce(differs), True)

@@ -16,6 +16,7 @@ What became of files is a list of its own, ``changed.jsonl``: which were moved, 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import struct
@@ -70,13 +71,16 @@ class Contents:
     def ended(self, path: str, *, is_damaged: bool) -> Contents:
         """Return what the file held, once it is read; without its checksum if it has changed.
 
-        What was empty may have been filled before it was read: then it holds what lies there now.
+        Raises
+        ------
+        OSError
+            EAGAIN, if it was empty and is not any more: nobody knows what was read, so read again.
         """
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             whole = _checksum(file.fileno(), self.size_bytes)
             found = os.fstat(file.fileno())
         if self.size_bytes == 0 < found.st_size:
-            return replace(Contents.begun(path), is_damaged=is_damaged)
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
         is_known = (found.st_size, found.st_mtime_ns) == (self.size_bytes, self.mtime_ns)
         return replace(self, whole=whole if is_known else _UNKNOWN, is_damaged=is_damaged)
 
@@ -160,10 +164,11 @@ class ContentsFile:
 
     def _known(self, start: int = 0, number: int | None = None) -> NDArray[np.int64]:
         """Return the integers of so many files from a position on, a row each."""
-        count = -1 if number is None else 5 * number
-        with suppress(FileNotFoundError):
-            found = np.fromfile(self.path, "<i8", count, offset=start * _RECORD_BYTES)
-            return found[: len(found) // 5 * 5].reshape(-1, 5)
+        with suppress(FileNotFoundError), self.path.open("rb") as file:
+            file.seek(start * _RECORD_BYTES)
+            found = file.read(-1 if number is None else number * _RECORD_BYTES)
+            whole = found[: len(found) // _RECORD_BYTES * _RECORD_BYTES]
+            return np.frombuffer(whole, "<i8").reshape(-1, 5)
         return np.empty((0, 5), np.int64)
 
 

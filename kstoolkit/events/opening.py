@@ -154,21 +154,34 @@ def patiently(path: str, read: Callable[[], _Read], *, how: str = "read") -> _Re
 def patiently_each(path: str, begin: Callable[[], Iterator[_Read]]) -> Iterator[_Read]:
     """Yield what ``begin`` yields of a file; begun again after it where the system fails meanwhile.
 
-    It has to yield the same each time. Errors are those of :func:`patiently`.
+    It has to yield the same each time. Errors are those of :func:`patiently`; that the file is
+    another one by then is an OSError without a number.
     """
+    known = patiently(path, lambda: _identity(path))
     pieces, number = begin(), 0
+
+    def again() -> Iterator[_Read]:
+        if _identity(path) != known:
+            message = "it has changed meanwhile"
+            raise OSError(message)
+        yield from begin()
 
     def following() -> list[_Read]:
         nonlocal pieces
         try:
             return list(islice(pieces, 1))
         except (OSError, MemoryError):
-            pieces = islice(begin(), number, None)
+            pieces = islice(again(), number, None)
             raise
 
     while found := patiently(path, following):
         number += 1
         yield from found
+
+
+def _identity(path: str) -> tuple[int, ...]:
+    found = os.stat(path)  # noqa: PTH116 - of a million, each object counts
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class WholeLineEnds:

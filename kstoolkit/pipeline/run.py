@@ -616,7 +616,8 @@ class Run(Viewed):
         What waits for a flush is flushed first, in a batch that takes nothing new in. A function of
         ``on_batch`` that calls it does not wait: the run ends after its batch.
         """
-        if getattr(self.query, "asks_itself", False):  # Spark's own, as metrics find it, can't tell
+        asks_itself = getattr(self.query, "asks_itself", bool)  # Spark's own has no such function
+        if asks_itself():
             Thread(target=self.stop, name="kstoolkit-stop").start()
             return
         try:

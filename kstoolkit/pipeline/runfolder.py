@@ -157,9 +157,9 @@ class RunLock:
 
     def release(self) -> None:
         """Let go of the folder."""
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-            self.descriptor = None
+        descriptor, self.descriptor = self.descriptor, None  # two may stop a run at once
+        if descriptor is not None:
+            os.close(descriptor)
 
     def __enter__(self) -> Self:
         return self

@@ -289,10 +289,12 @@ class SupervisedQuery(StreamingQuery):
         """Return what it ended with for good."""
         return self._failure
 
-    @property
     def asks_itself(self) -> bool:
-        """Whether its own batch asks, which whoever ends the query waits for."""
-        return get_ident() in self._counting
+        """Return whether its own batch asks to end it, which then is the last, and can't wait."""
+        asks = get_ident() in self._counting
+        if asks:
+            self._gate.closing.set()
+        return asks
 
     def stop(self) -> None:
         """End it after the batch at hand; an interruption ends it at once.

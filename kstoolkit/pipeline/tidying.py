@@ -152,8 +152,8 @@ class Tidying:
     def _keep_tidy(self) -> None:
         with suppress(_Closed):
             while self._due.wait():
-                self._check()
                 self._due.clear()
+                self._check()
                 tidy_or_tell(self._folder, self._cascade, self._say, go_on=self._check)
 
     def _say(self, line: str) -> None:

@@ -486,6 +486,18 @@ def test_a_feed_of_hardly_any_users_holds_no_window_open() -> None:
     assert bucket.advance(feeds[1], now_ms=now_ms).late == {0: 1}
 
 
+def test_a_feed_whose_clock_is_far_behind_holds_windows_open_for_a_day_at_most() -> None:
+    cascade = Cascade("1 minute")
+    bucket = Bucket(cascade, DictBlocks(), live=True)
+    for hour in range(72):
+        now_ms = LONG_AFTER_MS + hour * HOUR_MS
+        there = [(user, now_ms, "x") for user in ("a", "b")]
+        feeds = [counters_of(each, MINUTE_MS) for each in (there, [("from 1970", 0, "x")])]
+        bucket.advance(Counters.merge(feeds), now_ms=now_ms, feeds=feeds)
+    kept = [int(counters.start_ms.min()) for counters in bucket.segments(0)]
+    assert min(kept) > now_ms - 27 * HOUR_MS
+
+
 def test_a_batch_whose_clock_jumps_puts_off_no_later_flush() -> None:
     watched = Watched(Cascade("1 minute", "1 hour", flush={"1 hour": "1 minute"}), live=True)
     flushed = []

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.events.contents import Contents, ContentsFile, Fate, checksum
 from kstoolkit.events.files import Ledger
+from kstoolkit.events.opening import fault_in_words
 
 SIZES = (1, 4_095, 4_096, 4_097, 8_191, 8_192, 8_193, 300_000)
 
@@ -59,15 +60,14 @@ def test_what_of_nothing_was_counted_grows_to_is_new(tmp_path: Path) -> None:
         assert fate(held, path) is Fate.REPLACED
 
 
-def test_what_was_filled_before_it_was_read_is_not_taken_for_empty(tmp_path: Path) -> None:
+def test_what_was_filled_while_it_was_read_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.touch()
     begun = Contents.begun(str(path))
     path.write_text("what is read, and counted\n")
-    held = begun.ended(str(path), is_damaged=False)
-    assert held.fate(str(path), path.stat()) is Fate.SAME
-    path.write_text("what is read, and counted\nand more\n")
-    assert held.fate(str(path), path.stat()) is Fate.GROWN
+    with pytest.raises(BlockingIOError) as raised:  # whatever of it was read
+        begun.ended(str(path), is_damaged=False)
+    assert fault_in_words(raised.value) == "Resource temporarily unavailable"  # so read again
 
 
 def test_a_file_whose_new_time_is_seen_before_its_new_size_is_not_another_one(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import random
@@ -9,9 +10,10 @@ import pytest
 import zstandard
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.opening import check_name, format_of, open_stream
+from kstoolkit.events.opening import check_name, format_of, open_stream, patiently_each
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 TEXT = b"".join(b"line %d of a text that compresses\n" % number for number in range(5_000))
@@ -160,3 +162,25 @@ def test_a_name_that_ends_otherwise_says_no_format(name: str) -> None:
 def test_an_unknown_format_is_told_with_the_known_ones() -> None:
     with pytest.raises(ConfigurationError, match=r"'xml' is unknown.*\n.*json, csv, parquet"):
         format_of("a.json", "xml")
+
+
+def test_what_is_read_on_after_a_fault_is_of_the_same_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("1\n2\n3\n")
+    failing = [True]
+
+    def lines() -> Iterator[str]:
+        for number, line in enumerate(path.read_text().splitlines()):
+            if number == 1 and failing:
+                failing.pop()
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+            yield line
+
+    assert list(patiently_each(str(path), lines)) == ["1", "2", "3"]
+    failing.append(True)
+    there = patiently_each(str(path), lines)
+    assert next(there) == "1"
+    path.write_text("another\none, and longer\n")
+    with pytest.raises(OSError, match="it has changed meanwhile") as raised:
+        next(there)
+    assert raised.value.errno is None
