@@ -629,9 +629,9 @@ def live(options: LookupOptions) -> LiveLookup:
     kept = kept_in_process()
     with kept.setdefault("lock", threading.Lock()):
         if "loop" not in kept:
-            kept["loop"] = loop = asyncio.new_event_loop()
-            name = "kstoolkit look-ups"
+            loop, name = asyncio.new_event_loop(), "kstoolkit look-ups"
             threading.Thread(target=loop.run_forever, name=name, daemon=True).start()
+            kept["loop"] = loop  # now that somebody runs it
         name = f"look-up {options.identity}"
         if name not in kept:
             kept[name] = LiveLookup(options, kept["loop"])

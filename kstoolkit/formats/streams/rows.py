@@ -162,9 +162,10 @@ def _read_each(
 ) -> tuple[dict[int, Read], dict[int, str]]:
     """Return what is read of the values of some rows, and why it can't be of the others."""
     found, problems = dict[int, Read](), dict[int, str]()
-    for row in rows.tolist():
+    data, starts, ends = values.data.data, values.starts[rows].tolist(), values.ends[rows].tolist()
+    for row, start, end in zip(rows.tolist(), starts, ends, strict=True):
         try:
-            found[row] = read(values.data.data, int(values.starts[row]), int(values.ends[row]))
+            found[row] = read(data, start, end)
         except FormatError as error:
             problems[row] = f"{why}: {error.message}"
     return found, problems

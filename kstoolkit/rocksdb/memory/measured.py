@@ -45,6 +45,10 @@ def _users_of_caches(handles: Iterable[Rdict]) -> list[list[Rdict]]:
     return list(users.values())
 
 
+def _in_all(caches: Iterable[Rdict], what: str) -> int:
+    return sum(each.property_int_value(f"rocksdb.block-cache-{what}") or 0 for each in caches)
+
+
 def _is_charged_with_memtables(user: Rdict) -> bool:
     found = _MEMTABLES.search(_entry_stats(user))
     return found is not None and int(found[1]) > 0
@@ -235,7 +239,7 @@ def memory_parts(
     live = _sum(handles, "cur-size-all-mem-tables")
     every = _sum(handles, "size-all-mem-tables")
     readers = _sum(handles, "estimate-table-readers-mem")
-    usage = _sum(caches, "block-cache-usage") or 0
+    usage = _in_all(caches, "usage")
     if memtables_in_cache is None:
         memtables_in_cache = any(map(_is_charged_with_memtables, caches))
     total = known_total([0 if memtables_in_cache else every, usage, readers])
@@ -257,8 +261,8 @@ def memory_parts(
     return MemoryParts(
         path=path,
         block_cache_usage_bytes=usage,
-        block_cache_pinned_bytes=_sum(caches, "block-cache-pinned-usage") or 0,
-        block_cache_capacity_bytes=_sum(caches, "block-cache-capacity") or 0,
+        block_cache_pinned_bytes=_in_all(caches, "pinned-usage"),
+        block_cache_capacity_bytes=_in_all(caches, "capacity"),
         num_block_caches=len(caches),
         block_cache_shared=any(len(having) > 1 for having in users),
         memtables_in_cache=memtables_in_cache,

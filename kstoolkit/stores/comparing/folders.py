@@ -267,7 +267,7 @@ def listed(
     >>> print(*listed("latest", [(b"anna", b"3")], value_serde="json").rows())
     'anna': 3
     """
-    pairs = list(rows)
+    pairs = [(key, value) for key, value in rows]
     keys, values = (ByteColumn.of([pair[at] for pair in pairs]) for at in (0, 1))
     part = RowColumns.whole(keys, values)
     return Readable(ListedRows(name, [part]), key_serde=key_serde, value_serde=value_serde)

@@ -9,7 +9,6 @@ import errno
 import os
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -202,11 +201,15 @@ def _write_all(writer: pq.ParquetWriter | pc_csv.CSVWriter, tables: Iterator[pa.
 
 
 def _json(rows: Exportable, path: Path, *, compression: str | None) -> int:
-    number, lines = 0, rows.json_lines()
+    number, held = 0, []
     with pa.output_stream(path, compression=compression) as file:
-        while held := list(islice(lines, _LINES_AT_ONCE)):
-            file.write(("\n".join(held) + "\n").encode())
-            number += len(held)
+        for line in rows.json_lines():  # not kept by a name: with the loop, its store is let go
+            held.append(f"{line}\n")
+            number += 1
+            if number % _LINES_AT_ONCE == 0:
+                file.write("".join(held).encode())
+                held.clear()
+        file.write("".join(held).encode())
     return number
 
 

@@ -574,6 +574,8 @@ class DecodedRows:
         for part, decoded in (("value", self.value), ("key", self.key)):
             why |= {at: f"{part}: {reason}" for at, reason in decoded.problems.items()}
         why |= self.raw.problems
+        if not why:
+            return pa.nulls(len(self), pa.string())
         return pa.array([why.get(at) for at in range(len(self))], pa.string())
 
 
