@@ -258,9 +258,9 @@ def test_a_fault_amid_a_file_loses_nothing_and_doubles_nothing(
 
     faults: list[str | None] = []
     with ThreadPoolExecutor(3) as pool:
-        for done in [pool.submit(check, path, skip) for path in paths for skip in (2, 4, 8, 14)]:
+        for done in [pool.submit(check, path, skip) for path in paths for skip in (2, 9)]:
             done.result()
-    assert sum(fault is not None for fault in faults) >= 8
+    assert sum(fault is not None for fault in faults) >= 5
 
 
 def test_of_several_files_a_fault_in_one_changes_no_count_of_the_others(

@@ -51,9 +51,9 @@ def folders_of(out: Path) -> dict[str, int]:
     return {kind: sum(1 for _ in (out / kind).glob("epoch=*/batch=*")) for kind in KINDS}
 
 
-def test_six_hundred_batches_tell_the_same_folded_as_they_come(tmp_path: Path) -> None:
-    plain, tidied = long_run(tmp_path / "plain", 600), begun(tmp_path / "tidied")
-    for number in range(600):
+def test_three_hundred_batches_tell_the_same_folded_as_they_come(tmp_path: Path) -> None:
+    plain, tidied = long_run(tmp_path / "plain", 300), begun(tmp_path / "tidied")
+    for number in range(300):
         for place in plain.folder.path.glob(f"*/epoch=0/batch={number}"):
             shutil.copytree(place, tidied.folder.path / place.relative_to(plain.folder.path))
         if (number + 1) % NEIGHBOURS == 0:
@@ -61,7 +61,7 @@ def test_six_hundred_batches_tell_the_same_folded_as_they_come(tmp_path: Path) -
     there = folders_of(tidied.folder.path)
     assert all(NEIGHBOURS <= each <= 4 * NEIGHBOURS for each in there.values()), there
     found = told(tidied)
-    holds(found, 600)
+    holds(found, 300)
     assert found == told(plain)
     compact_run(plain.folder.path)
     assert told(plain) == found
