@@ -289,12 +289,12 @@ class SupervisedQuery(StreamingQuery):
         """Return what it ended with for good."""
         return self._failure
 
-    def asks_itself(self) -> bool:
-        """Return whether its own batch asks to end it, which then is the last, and can't wait."""
-        asks = get_ident() in self._counting
-        if asks:
+    def ends_from_within(self) -> bool:
+        """Have the batch at hand be the last if it is its own function that asks; else say no."""
+        from_within = get_ident() in self._counting
+        if from_within:
             self._gate.closing.set()
-        return asks
+        return from_within
 
     def stop(self) -> None:
         """End it after the batch at hand; an interruption ends it at once.
