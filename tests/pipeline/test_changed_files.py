@@ -266,6 +266,7 @@ LIVE = """
 
 @pytest.mark.kill
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_live_run_that_is_killed_and_rotated_meanwhile_counts_each_line_once(
     tmp_path: Path,
 ) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 @pytest.mark.spark
 @pytest.mark.kill
 @pytest.mark.slow
+@pytest.mark.long
 def test_counts_hold_while_files_clocks_and_kills_misbehave(tmp_path: Path) -> None:
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
