@@ -22,11 +22,11 @@ late for one level still goes to the coarser ones. In a bounded run every level 
 nothing stays pending.
 
 What is late is told by the bucket's stream time, which no single user among others moves: it is
-what most users of a batch have reached, and never beyond the batch's clock. So a client whose clock
-is ahead makes nobody's events late, also while old data is counted again. And it goes as far as the
-feed that is most behind, as a Kafka partition that catches up after the others: none of them is
-late for what others brought, as long as it is a day behind at most; but a feed with hardly any of
-the users holds back nobody.
+what most users of a batch have reached, in this bucket or another, and never beyond the batch's
+clock. So a client whose clock is ahead makes nobody's events late, also while old data is counted
+again. And it goes as far as the feed that is most behind, as a Kafka partition that catches up
+after the others: none of them is late for what others brought, as long as it is a day behind at
+most; but a feed with hardly any of the users holds back nobody.
 
 What a level hands down is judged by the stream time at which the first of it came, and windows
 that may still get some of it do not expire: holding deltas back makes no event late.
@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -44,7 +44,7 @@ from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -227,6 +227,40 @@ class Meta:
             ) from error
 
 
+class Reached(NamedTuple):
+    """How far a feed is: the latest pane that more than half of its users have, and their number.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> users, actions = pa.array(["a", "a", "b", "c"]), pa.array(["x"] * 4)
+    >>> Reached.by_most(Counters.of(np.array([60_000, 0, 0, 60_000]), users, actions))
+    Reached(pane_ms=60000, users=3)
+    """
+
+    pane_ms: int
+    users: int
+
+    @classmethod
+    def by_most(cls, feed: Counters) -> Reached:
+        """Return how far most users of a feed are, which has any."""
+        is_last = np.r_[np.diff(feed.user) != 0, True]  # counters are sorted by user, then by pane
+        latest = feed.start_ms[is_last]
+        middle = (len(latest) - 1) // 2
+        return cls(int(np.partition(latest, middle)[middle]), len(latest))
+
+    @staticmethod
+    def by_all(feeds: Iterable[Reached]) -> int:
+        """Return the latest pane that all feeds have reached, but for those of hardly any users."""
+        told = sorted(feeds)
+        if not told:
+            return NEVER
+        users = np.array([each.users for each in told])
+        on_the_whole = told[int(np.searchsorted(users.cumsum(), users.sum() / 2))]
+        first = told[int(np.argmax(users > _HARDLY_ANY * users.max()))]
+        return max(first.pane_ms, on_the_whole.pane_ms - _LONGEST_HELD_MS)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
     """The counters of one level that a flush changed: latest counts, and the ones before.
@@ -289,7 +323,7 @@ class Bucket:
         *,
         now_ms: int,
         flush: bool = False,
-        feeds: Sequence[Counters] | None = None,
+        feeds: Iterable[Reached] = (),
     ) -> Advance:
         """Count what arrived, and return what changed.
 
@@ -298,7 +332,7 @@ class Bucket:
         arrivals
             Counts by pane, or by anything finer than the cascade's pane.
         feeds
-            What arrived, apart by who read it; ``None`` if that is one.
+            How far each task is that read some of it; none told, ``arrivals`` are all there is.
         now_ms
             The batch's clock; the same again when a batch is replayed.
         flush
@@ -310,7 +344,8 @@ class Bucket:
         self._hand_down(None, arrivals, meta.stream_ms, turn)
         for level in range(levels):
             self._pass(level, turn)
-        stream_ms = max(turn.meta.stream_ms, min(_reached(arrivals, feeds or ()), now_ms))
+        told = feeds or ([Reached.by_most(arrivals)] if len(arrivals) else ())
+        stream_ms = max(turn.meta.stream_ms, min(Reached.by_all(told), now_ms))
         meta = self._expire(replace(turn.meta, stream_ms=stream_ms), turn.done)
         self.blocks.put("meta", meta.encode())
         self._tell_waiting(meta, turn)
@@ -479,25 +514,6 @@ class _Turn:
     inbox: list[list[tuple[Counters, int]]]
     flush: bool = False
     done: Advance = field(default_factory=Advance)
-
-
-def _reached(arrivals: Counters, feeds: Sequence[Counters]) -> int:
-    """Return the latest pane that all feeds have reached, but for those of hardly any users."""
-    if not len(arrivals):
-        return NEVER
-    on_the_whole_ms, _ = _reached_by_most(arrivals)
-    reached = [_reached_by_most(feed) for feed in feeds if len(feed)]
-    hardly_any = _HARDLY_ANY * max((users for _, users in reached), default=0)
-    panes = (pane_ms for pane_ms, users in reached if users > hardly_any)
-    return max(min(panes, default=on_the_whole_ms), on_the_whole_ms - _LONGEST_HELD_MS)
-
-
-def _reached_by_most(feed: Counters) -> tuple[int, int]:
-    """Return the latest pane that more than half of the users have reached, and their number."""
-    is_last = np.r_[np.diff(feed.user) != 0, True]  # counters are sorted by user, then by pane
-    latest = feed.start_ms[is_last]
-    middle = (len(latest) - 1) // 2
-    return int(np.partition(latest, middle)[middle]), len(latest)
 
 
 def _oldest(pending: Counters, most: int) -> tuple[Counters, Counters]:

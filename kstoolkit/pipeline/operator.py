@@ -16,13 +16,14 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from kstoolkit.counters.bucket import Bucket, Changes
+from kstoolkit.counters.bucket import Bucket, Changes, Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.pipeline.shuffle import (
     BLOCK,
     DEAD_LETTERS,
     FLUSH,
+    REACHED,
     bucket_of,
     spare_collector,
     to_ipc,
@@ -36,13 +37,11 @@ if TYPE_CHECKING:
     from kstoolkit.windows import Cascade
 
 
+@dataclass(slots=True)
 class StateBlocks:
     """Spark's map state as blocks."""
 
-    __slots__ = ("state",)
-
-    def __init__(self, state: Any) -> None:
-        self.state = state
+    state: Any
 
     def get(self, key: str) -> bytes | None:
         """Return the block, or ``None``."""
@@ -111,11 +110,10 @@ class CascadeOperator(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Count what came for a bucket in one micro-batch."""
         number = bucket_of(int(key[0]), self.plan.buckets)
-        feeds, dead, now_ms, flush = _unpack(rows)
+        arrivals, feeds, dead, now_ms, flush = _unpack(rows)
         if self.plan.processing_time:
             pane_ms = now_ms - now_ms % self.plan.cascade.pane_ms
-            feeds = [replace(each, start_ms=each.start_ms * 0 + pane_ms) for each in feeds]
-        arrivals = Counters.merge(feeds)
+            arrivals, feeds = replace(arrivals, start_ms=arrivals.start_ms * 0 + pane_ms), []
         cascade = Bucket(
             self.plan.cascade,
             self.blocks,
@@ -146,9 +144,6 @@ class CascadeOperator(StatefulProcessor):
         }
         out.append((STATISTICS, -1, json.dumps(told).encode()))
         yield _output(number, now_ms, out)
-
-    def close(self) -> None:
-        """Nothing to close: the state is Spark's."""
 
     def _reported(
         self, changes: Changes, left_out: dict[int, int]
@@ -198,18 +193,22 @@ class CascadeOperator(StatefulProcessor):
         return baselines
 
 
-def _unpack(rows: Iterator[pd.DataFrame]) -> tuple[list[Counters], list[bytes], int, bool]:
-    """Return a bucket's counters by task, its dead letters, the batch's clock, and if to flush."""
-    blocks, dead, now_ms, flush = [], [], 0, False
+def _unpack(
+    rows: Iterator[pd.DataFrame],
+) -> tuple[Counters, list[Reached], list[bytes], int, bool]:
+    """Return what came, how far each task is, dead letters, the batch's clock, and if to flush."""
+    blocks, feeds, dead, now_ms, flush = [], [], [], 0, False
     for frame in rows:
         now_ms = int(frame["now_ms"].iloc[0])
         for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
             if kind == BLOCK:
                 blocks.append(Counters.decode(bytes(payload)))
+            elif kind == REACHED:
+                feeds.append(Reached(*np.frombuffer(payload, np.int64).tolist()))
             elif kind == DEAD_LETTERS:
                 dead.append(bytes(payload))
             flush = flush or kind == FLUSH
-    return blocks, dead, now_ms, flush
+    return Counters.merge(blocks), feeds, dead, now_ms, flush
 
 
 def _output(bucket: int, now_ms: int, rows: list[tuple[str, int, bytes]]) -> pd.DataFrame:

@@ -5,6 +5,7 @@ Spark never sees an event or a counter, only these records::
     bucket int · kind string · payload binary
 
     block    a CountBlock: a bucket's counters by pane, collapsed before the shuffle
+    reached  beside it, how far most users are of all that the task read: Reached, two int64
     letters  dead letters, as an Arrow IPC stream
     tick     nothing: it has the bucket's turn come
     flush    nothing: besides, all its levels are due
@@ -24,14 +25,15 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
+from kstoolkit.counters.bucket import Reached
 from kstoolkit.counters.counters import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
 _SHUFFLE_SCHEMA = pa.schema(
@@ -40,7 +42,8 @@ _SHUFFLE_SCHEMA = pa.schema(
 SHUFFLE_DDL = "bucket int, kind string, payload binary"
 """The columns of what a feed hands to the operator, as Spark writes them."""
 
-BLOCK, DEAD_LETTERS, TICK, FLUSH = "block", "letters", "tick", "flush"
+BLOCK, REACHED, DEAD_LETTERS = "block", "reached", "letters"
+TICK, FLUSH = "tick", "flush"
 
 _MOST_COUNTERS = 4_000_000
 """So many counters are held as columns before they are put aside as bytes."""
@@ -75,7 +78,7 @@ class Tally:
         self._dead_letters: list[bytes] = []
         self._open: list[Counters] = []
         self._open_rows = 0
-        self._aside: list[tuple[int, bytes]] = []
+        self._aside: list[tuple[int, str, bytes]] = []
 
     def count(self, time_ms: NDArray[np.int64], users: pa.Array, actions: pa.Array) -> None:
         """Count events that were judged to be some."""
@@ -95,8 +98,8 @@ class Tally:
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield everything for the shuffle: a CountBlock a bucket, and the dead letters."""
         self._put_aside()
-        for bucket, block in self._aside:
-            yield shuffle_record(bucket, BLOCK, block)
+        for record in self._aside:
+            yield shuffle_record(*record)
         for number, payload in enumerate(self._dead_letters):
             yield shuffle_record(number % self.grain.buckets, DEAD_LETTERS, payload)
 
@@ -111,8 +114,10 @@ class Tally:
 
     def _put_aside(self) -> None:
         merged = Counters.merge(self._open)
-        parts = merged.by_bucket(self.grain.buckets)
-        self._aside.extend((bucket, part.encode()) for bucket, part in parts)
+        if len(merged):
+            reached = np.array(Reached.by_most(merged)).tobytes()
+            for bucket, part in merged.by_bucket(self.grain.buckets):
+                self._aside += (bucket, BLOCK, part.encode()), (bucket, REACHED, reached)
         self._open, self._open_rows = [], 0
 
 

@@ -26,6 +26,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from kstoolkit.changelog.changelog import replace_text
 from kstoolkit.environment import memory_bytes
 from kstoolkit.errors import ConfigurationError, KafkaError, to_stderr
 from kstoolkit.events.event import is_plain
@@ -331,10 +332,7 @@ class SkipList:
             each: sorted({*known.get(each, ()), *found.get(each, ())})
             for each in sorted(known.keys() | found.keys())
         }
-        hidden = self.path.with_name(f".{self.path.name}")
-        text = json.dumps({"topic_id": self.topic_id, "offsets": whole})
-        hidden.write_text(text, encoding="utf-8")
-        hidden.replace(self.path)
+        replace_text(self.path, json.dumps({"topic_id": self.topic_id, "offsets": whole}))
 
 
 def bisect(works: Callable[[Ranges], bool], ranges: Ranges) -> dict[int, list[int]]:

@@ -162,9 +162,6 @@ class _AskOperator(StatefulProcessor):
         requests, passes = _taken_in(rows, self.asks.window.pane_ms)
         yield self.asks.advance(requests, passes, horizon_ms=horizon_ms).to_pandas()
 
-    def close(self) -> None:
-        """Nothing to close: the state is Spark's."""
-
 
 def _taken_in(rows: Iterator[pd.DataFrame], pane_ms: int) -> tuple[Counters, Counters]:
     """Return the requests by pane, and the passes by their own time."""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.counters.bucket import Advance, Bucket, Meta
+from kstoolkit.counters.bucket import Advance, Bucket, Meta, Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError
 from kstoolkit.windows import Cascade, Hop, Window
@@ -426,6 +426,10 @@ def test_each_hop_waits_for_what_a_finer_level_holds_back_before_it_expires() ->
     assert not watched.late
 
 
+def told(feeds: list[Counters]) -> list[Reached]:
+    return [Reached.by_most(feed) for feed in feeds]
+
+
 ONE_AHEAD = [("a", 480, "x"), *((f"user {n}", 0, "x") for n in range(9))]
 """Who does what in which minute: of ten users, one whose clock is eight hours ahead."""
 
@@ -470,7 +474,7 @@ def test_a_feed_that_catches_up_an_hour_behind_the_others_loses_nothing(share: f
         # It has caught up when half an hour is over, and is as far as the others.
         slow = [(f"user {n}", now_ms - (60 - 2 * minute) * MINUTE_MS, "x") for n in range(behind)]
         feeds = [counters_of(each, MINUTE_MS) for each in (fast, slow)]
-        done = bucket.advance(Counters.merge(feeds), now_ms=now_ms, feeds=feeds)
+        done = bucket.advance(Counters.merge(feeds), now_ms=now_ms, feeds=told(feeds))
         assert not done.late
 
 
@@ -482,7 +486,7 @@ def test_a_feed_of_hardly_any_users_holds_no_window_open() -> None:
             counters_of([(f"user {n}", now_ms, "x") for n in range(100)], MINUTE_MS),
             counters_of([("from 1970", minute * MINUTE_MS, "x")], MINUTE_MS),
         ]
-        bucket.advance(Counters.merge(feeds), now_ms=now_ms, feeds=feeds)
+        bucket.advance(Counters.merge(feeds), now_ms=now_ms, feeds=told(feeds))
     assert bucket.advance(feeds[1], now_ms=now_ms).late == {0: 1}
 
 
@@ -493,7 +497,7 @@ def test_a_feed_whose_clock_is_far_behind_holds_windows_open_for_a_day_at_most()
         now_ms = LONG_AFTER_MS + hour * HOUR_MS
         there = [(user, now_ms, "x") for user in ("a", "b")]
         feeds = [counters_of(each, MINUTE_MS) for each in (there, [("from 1970", 0, "x")])]
-        bucket.advance(Counters.merge(feeds), now_ms=now_ms, feeds=feeds)
+        bucket.advance(Counters.merge(feeds), now_ms=now_ms, feeds=told(feeds))
     kept = [int(counters.start_ms.min()) for counters in bucket.segments(0)]
     assert min(kept) > now_ms - 27 * HOUR_MS
 

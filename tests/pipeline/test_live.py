@@ -278,6 +278,24 @@ def test_one_client_whose_clock_is_eight_hours_ahead_makes_nobody_late(
     assert found == {(user, at) for (at, user, _), number in hours if number > 15}
 
 
+def test_old_data_counted_again_is_late_for_nobody_though_a_clock_is_ahead_alone_in_its_bucket(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    ahead = event("2020-03-01T20:00:00Z", user="ahead")
+    run, paths = start(buckets=16), []
+    for number in range(3):
+        begin = datetime(2020, 3, 1, 12, number, tzinfo=UTC)
+        rows = [
+            event((begin + timedelta(seconds=n % 60)).isoformat(), user=f"user {n}")
+            for n in range(4 if number == 0 else 200)
+        ]
+        paths.append(write_lines(tmp_path / "in" / f"{number}.json", [ahead, *rows]))
+        events_reach(run, sum(len(path.read_text().splitlines()) for path in paths))
+    run.stop()
+    assert run.summary().late == {}
+    check_exact(run, paths)
+
+
 def test_a_file_that_fails_for_a_while_is_counted_by_a_run_that_may_start_again(
     start: Callable[..., Run], tmp_path: Path
 ) -> None:
