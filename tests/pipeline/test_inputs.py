@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import re
 import signal
 import subprocess
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,8 +57,9 @@ PROGRAM = """
     from kstoolkit.pipeline.session import spark_session
     from tests.pipeline.harness import source
 
-    given, out, master = sys.argv[1:]
+    given, out, master, *more = sys.argv[1:]
     small = {
+        **dict(setting.split("=", 1) for setting in more),
         "spark.executor.memory": "600m",
         "spark.executor.cores": "1",
         "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
@@ -92,6 +96,17 @@ class Cluster:
     workers: list[subprocess.Popen[bytes]]
     log: Path = field(repr=False)
 
+    def counting(self) -> list[psutil.Process]:
+        """Return the Pythons that executors have for their tasks."""
+        executors = [
+            each
+            for worker in self.workers
+            for each in psutil.Process(worker.pid).children()
+            if "CoarseGrainedExecutorBackend" in _command(each)
+        ]
+        pythons = [each for executor in executors for each in executor.children(recursive=True)]
+        return [each for each in pythons if not each.children() and "pyspark" in _command(each)]
+
     def kill_worker(self) -> None:
         """Kill one worker and its executors, which are its children."""
         worker = next(each for each in self.workers if each.poll() is None)
@@ -111,18 +126,20 @@ def _command(process: psutil.Process) -> str:
         return ""
 
 
-def launch(folder: Path, name: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+def launch(
+    folder: Path, name: str, *arguments: str, host: str = "127.0.0.1", **environment: str
+) -> subprocess.Popen[bytes]:
     """Start a master or a worker; what it says goes to a file."""
     home = Path(os.environ.get("SPARK_HOME") or pyspark.__path__[0])
     ours = {
         "SPARK_HOME": str(home),
         "JDK_JAVA_OPTIONS": quickjava.of_spark(),  # which its executors inherit
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_IP": host,
         "JAVA_HOME": str(find_java().home),
         "PYTHONPATH": "",
     }
     program = ["bin/spark-class", f"org.apache.spark.deploy.{name.lower()}.{name}"]
-    ports = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+    ports = ["--host", host, "--port", "0", "--webui-port", "0"]
     with (folder / f"{name}.log").open("ab") as log:
         return subprocess.Popen(
             [home / program[0], program[1], *ports, *arguments],
@@ -155,7 +172,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
                 "--work-dir",
                 str(folder / f"work{number}"),
             ]
-            processes.append(launch(folder, "Worker", *options, url, PYTHONPATH=str(node)))
+            host = f"127.0.0.{number + 1}"  # Spark tries a task twice on different hosts alone
+            worker = launch(folder, "Worker", *options, url, host=host, PYTHONPATH=str(node))
+            processes.append(worker)
         registered = r"(?s)(Registering worker.*){2}"
         until(lambda: _said(folder / "Master.log", registered), "two workers")
         yield Cluster(url, processes[1:], folder / "Master.log")
@@ -194,6 +213,59 @@ def test_an_output_folder_that_the_cluster_does_not_share_is_refused(
     assert "tasks wrote to '/proc/self/cwd/out' on the cluster, but it did not arrive here." in said
     assert "Hint: A cluster needs an output folder that all its nodes and the driver share" in said
     assert not (tmp_path / "out" / "checkpoint").exists()
+
+
+SPECULATING = (
+    "spark.speculation=true",
+    "spark.speculation.interval=50ms",
+    "spark.speculation.minTaskRuntime=200ms",
+    "spark.speculation.multiplier=1.1",
+    "spark.speculation.quantile=0.5",
+    "spark.eventLog.enabled=true",
+    "spark.eventLog.compress=false",
+)
+
+
+@pytest.mark.long
+def test_tasks_that_spark_tries_twice_at_once_are_counted_once(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    paths, out = write_files(tmp_path / "in", events(4_000), 20), tmp_path / "out"
+    log = tmp_path / "events"
+    log.mkdir()
+    settings = [*SPECULATING, f"spark.eventLog.dir={log.as_uri()}"]
+    process = spawn(PROGRAM, tmp_path / "in", out, cluster.master, *settings)
+    draw = random.Random(3)
+    try:
+        while process.poll() is None:
+            with suppress(psutil.NoSuchProcess, IndexError):
+                _hold_up(draw.choice(cluster.counting()))
+            time.sleep(0.3)
+        code, said, errors = finish(process)
+    finally:
+        if process.poll() is None:
+            kill_group(process)
+    assert code == 0, said + errors
+    assert "StateStoreRDD" in _tried_twice(log), "no task that counts and writes was"
+    run = kst.load_run(out)
+    check_exact(run, paths)
+    assert (run.summary().events, run.summary().batches) == (4_000, 20)
+
+
+def _hold_up(process: psutil.Process) -> None:
+    process.suspend()
+    time.sleep(2)
+    process.resume()
+
+
+def _tried_twice(log: Path) -> set[str]:
+    """Return of which kinds of data tasks were that Spark tried twice at once, by its own log."""
+    lines = [line for path in log.rglob("events_*") for line in path.read_text().splitlines()]
+    told = [json.loads(line) for line in lines]
+    ended = [each for each in told if each["Event"] == "SparkListenerTaskEnd"]
+    stages = {each["Stage ID"] for each in ended if each["Task Info"]["Speculative"]}
+    done = [each["Stage Info"] for each in told if each["Event"] == "SparkListenerStageCompleted"]
+    return {rdd["Name"] for each in done if each["Stage ID"] in stages for rdd in each["RDD Info"]}
 
 
 def test_a_worker_killed_midway_changes_no_count(cluster: Cluster, tmp_path: Path) -> None:
