@@ -215,6 +215,23 @@ def test_an_output_folder_that_the_cluster_does_not_share_is_refused(
     assert not (tmp_path / "out" / "checkpoint").exists()
 
 
+@pytest.mark.long
+def test_a_file_that_is_gone_for_the_workers_alone_ends_the_run_and_is_counted_by_the_next(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    paths, out = write_files(tmp_path / "in", events(50), 2), tmp_path / "out"
+    program = f"import os; os.chdir({str(tmp_path)!r})" + "\n" + dedent(PROGRAM)
+    code, _, errors = finish(spawn(program, "/proc/self/cwd/in", out, cluster.master))
+    assert code == 1, errors
+    assert re.search("'/proc/self/cwd/in/0..json' can't be read: No such file or dir", errors)
+    assert newest(out / "checkpoint" / "commits") == -1
+    code, _, errors = finish(spawn(program, "/proc/self/cwd/in", out, "local[1]"))
+    assert code == 0, errors
+    run = kst.load_run(out)
+    check_exact(run, paths)
+    assert len(run.dead_letters) == 0
+
+
 SPECULATING = (
     "spark.speculation=true",
     "spark.speculation.interval=50ms",
