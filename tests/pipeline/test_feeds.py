@@ -36,7 +36,7 @@ TASK = """
     from kstoolkit.formats.countblock import decode
     from kstoolkit.pipeline.feeds import BROKEN, FileFeedPlan, _File
     from kstoolkit.pipeline.feeds import _CountingReader, _LineReader
-    from kstoolkit.pipeline.shuffle import DEAD_LETTERS, Grain, from_ipc
+    from kstoolkit.pipeline.shuffle import BLOCK, DEAD_LETTERS, Grain, from_ipc
 
     columns, grain = Columns("time", "user", "action"), Grain(60_000, 1)
     ledger = str(Path(sys.argv[1]).with_name("files.jsonl"))
@@ -63,7 +63,7 @@ TASK = """
                     told["events"] += row[BROKEN] is None
                 elif row["kind"] == DEAD_LETTERS:
                     told["letters"] += from_ipc(row["payload"])["reason"].to_pylist()
-                else:
+                elif row["kind"] == BLOCK:
                     told["events"] += sum(decode(row["payload"])["count"].to_pylist())
     except UnreadableFile as error:
         told["fault"] = error.message
