@@ -174,9 +174,9 @@ class Cascade:
         How long after its end a window's counts and findings stay in the run's folder: they go
         when it is tidied after that. One duration, or a mapping from window; by default for ever.
     max_counters_per_flush
-        A live flush hands on no more counters than this for each bucket; the rest goes with the
-        next batch. No more waits than that again: flushes grow where more comes, batches take
-        longer, and Spark takes nothing new from the source meanwhile.
+        A live flush hands on this many counters of each bucket, and the rest waits for the next
+        batch; but so many wait at most. Where more comes, a flush hands on more than this, its
+        batch takes longer, and Spark takes nothing new from the source meanwhile.
 
     Raises
     ------
