@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import random
+import re
 import shutil
 import threading
 import time
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from statistics import mean
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 import kstoolkit as kst
+from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import InputError, OutputError
 from kstoolkit.pipeline.run import iter_dead_letters
 from tests.cli.commands import given
 from tests.pipeline.harness import (
+    BEGIN,
     HOUR,
     MINUTE,
     check_exact,
     counted,
     differences,
     events,
+    finish,
     kill_group,
+    newest,
     oracle,
     source,
     spawned,
@@ -33,8 +45,11 @@ from tests.pipeline.harness import (
 )
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
     from kstoolkit.pipeline.run import Run
 
@@ -544,3 +559,164 @@ def test_batches_of_a_bounded_run_are_folded_at_its_end_and_those_of_a_live_one_
     letters = [row for rows in iter_dead_letters(again.folder.path) for row in rows.to_pylist()]
     assert sorted(row["file"] for row in letters) == sorted(map(str, paths))
     assert [each.batch for each in again.batches()] == list(range(again.summary().batches))
+
+
+HELD, OUTRUN_SECONDS = 500, 121
+OUTRUN = """
+    import sys, time
+    from pathlib import Path
+    import kstoolkit as kst
+    from kstoolkit.pipeline.session import spark_session
+    from tests.pipeline.harness import source
+    place = Path(sys.argv[1])
+    spark_session("local[2]")
+    levels = "1 minute", "1 hour", "1 day"
+    cascade = kst.Cascade(
+        *levels, flush=dict.fromkeys(levels, "0 s"), max_counters_per_flush=int(sys.argv[2])
+    )
+    run = kst.Pipeline(source=source(place / "in"), cascade=cascade, buckets=2).start(
+        place / "out", trigger="1 second", max_files_per_batch=2
+    )
+    while not (place / "stop").exists():
+        if not run.is_active:
+            raise run.failure() or SystemExit("the run has ended")
+        time.sleep(0.1)
+    run.stop()
+"""
+
+
+@dataclass(slots=True)
+class Outrunning:
+    """A producer whose files come faster than a run takes them, however fast the machine is.
+
+    At any time it has written as many more than were taken as are to wait by then, in the end
+    ``most``.
+    """
+
+    place: Path
+    most: int = 40
+    per_file: int = 1_000
+    draw: random.Random = field(default_factory=lambda: random.Random(7))
+    paths: list[Path] = field(default_factory=list)
+
+    def write(self) -> None:
+        """Write files until the time is over."""
+        begun = time.monotonic()
+        while (spent := (time.monotonic() - begun) / OUTRUN_SECONDS) < 1:
+            if self.waiting() < 3 + self.most * spent:
+                self._write_file(BEGIN + timedelta(seconds=20 * len(self.paths)))
+            else:
+                time.sleep(0.02)
+
+    def waiting(self) -> int:
+        """Return how many files no batch has taken that Spark's own logs tell to be done."""
+        logs = self.place / "out" / "checkpoint"
+        batch = newest(logs / "commits")
+        offsets = (logs / "offsets" / str(batch)).read_text() if batch >= 0 else '{"files": 0}'
+        return len(self.paths) - int(re.findall(r'"files":\s*(\d+)', offsets)[0])
+
+    def _write_file(self, begin: datetime) -> None:
+        moments = (self.draw.randrange(60_000) for _ in range(self.per_file))
+        rows = [
+            event(
+                (begin + timedelta(milliseconds=at)).isoformat(),
+                f"user {self.draw.randrange(5_000)}",
+            )
+            for at in moments
+        ]
+        path = self.place / "in" / f"{len(self.paths):05d}.json"
+        self.paths.append(write_lines(path, rows))
+
+
+@dataclass(slots=True)
+class Watched:
+    """What was seen of a run and of its source, look after look."""
+
+    waiting: list[int] = field(default_factory=list)
+    resident_mib: list[float] = field(default_factory=list)
+    held: list[dict[tuple[int, int], int]] = field(default_factory=list)
+
+    def look(self, waiting: int, pid: int) -> None:
+        self.waiting.append(waiting)
+        self.resident_mib.append(resident_mib(pid))
+
+    def most_held(self) -> dict[tuple[int, int], int]:
+        """Return the most that any look found pending in each level of each bucket."""
+        places = {place for each in self.held for place in each}
+        return {place: max(each.get(place, 0) for each in self.held) for place in sorted(places)}
+
+
+def resident_mib(pid: int) -> float:
+    """Return what a process and all its children have in memory."""
+    process, total = psutil.Process(pid), 0
+    for each in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            total += each.memory_info().rss
+    return total / (1 << 20)
+
+
+def pending(spark: SparkSession, checkpoint: Path) -> dict[tuple[int, int], int] | None:
+    """Return how many counters each bucket and level holds, as Spark's reader has the state.
+
+    Nothing is returned if the run, which goes on meanwhile, has removed files that were being read.
+    """
+    reader = spark.read.format("statestore").option("stateVarName", "blocks")
+    try:
+        rows = reader.load(str(checkpoint)).where("user_map_key.key LIKE 'pending/%'").collect()
+    except (PySparkException, Py4JJavaError):
+        return None
+    held = {}
+    for row in rows:
+        level = int(row.user_map_key.key.removeprefix("pending/"))
+        held[row.key[0] % 2, level] = len(Counters.decode(bytes(row.user_map_value.block)))
+    return held
+
+
+def thirds(figures: list[float] | list[int]) -> list[float]:
+    """Return the mean of each third."""
+    third = len(figures) // 3
+    return [mean(figures[n * third : (n + 1) * third]) for n in range(3)]
+
+
+def watched(process: subprocess.Popen[str], producer: Outrunning, spark: SparkSession) -> Watched:
+    """Look at a run while files come, and until it has caught up."""
+    seen, checkpoint = Watched(), producer.place / "out" / "checkpoint"
+    writing = Thread(target=producer.write)
+    writing.start()
+    while writing.is_alive():
+        seen.look(producer.waiting(), process.pid)
+        if len(seen.waiting) % 6 == 0 and (held := pending(spark, checkpoint)) is not None:
+            seen.held.append(held)
+        writing.join(1)
+    until(lambda: producer.waiting() == 0, "it to catch up", seconds=120)
+    until(lambda: pending(spark, checkpoint) == {}, "nothing to be held", every=0.5)
+    return seen
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_a_source_that_outruns_the_flushes_of_a_run_waits_and_nothing_piles_up_in_the_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    producer = Outrunning(tmp_path)
+    with spawned(OUTRUN, tmp_path, HELD) as process:
+        begun = tmp_path / "out" / "checkpoint" / "commits" / "0"
+        until(lambda: begun.exists() or process.poll() is not None, "the first batch")
+        seen = watched(process, producer, spark)
+        (tmp_path / "stop").touch()
+        code, _, errors = finish(process)
+    assert code == 0, errors
+    assert len(seen.held) >= 6
+    everywhere = [(bucket, level) for bucket in range(2) for level in range(3)]
+    assert seen.most_held() == dict.fromkeys(everywhere, HELD)
+    waiting = thirds(seen.waiting)
+    assert max(seen.waiting) >= 24
+    assert waiting == sorted(waiting), "ever more waits, where it can"
+    first, _, last = thirds(seen.resident_mib)
+    assert last <= 1.25 * first
+    run = kst.load_run(tmp_path / "out")
+    summary = run.summary()
+    assert (summary.late, summary.dead_letters, summary.backlog) == ({}, {}, {})
+    assert summary.events == len(producer.paths) * producer.per_file
+    check_exact(run, producer.paths)
