@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +19,15 @@ import pytest
 from tests.pipeline.harness import ROOT, write_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 EVENT = {"time": "2025-03-01T10:00:00Z", "user": "Ann", "action": "read"}
 
-# Counts files, or gives their rows to Spark, as a task does, once ``fault`` was called, and prints
-# what came of it.
-TASK = """
-    import json, os, resource, sys, threading
+# Counts files, or gives their rows to Spark, as a task does, once a fault has come up, and prints
+# what came of it: each case in a process of its own, forked off one that has imported all of it.
+TASKS = """
+    import json, os, resource, sys, threading, traceback
     from pathlib import Path
     from kstoolkit.errors import UnreadableFile
     from pyspark.sql.datasource import InputPartition
@@ -38,13 +37,12 @@ TASK = """
     from kstoolkit.pipeline.feeds import _CountingReader, _LineReader
     from kstoolkit.pipeline.shuffle import BLOCK, DEAD_LETTERS, Grain, from_ipc
 
+    AT_ONCE = 8  # most of the time they wait
     columns, grain = Columns("time", "user", "action"), Grain(60_000, 1)
-    ledger = str(Path(sys.argv[1]).with_name("files.jsonl"))
     row = {"name": "user", "type": "string", "nullable": True, "metadata": {}}
     rows = json.dumps({"type": "struct", "fields": [row]})
-    told = {"events": 0, "letters": [], "fault": None}
 
-    def counted(paths):
+    def counted(paths, ledger):
         files = [_File(n, path, 2_000_000_000_000) for n, path in enumerate(paths)]
         as_rows = os.environ.get("AS_ROWS")
         kind = "json" if as_rows and ".json" in paths[0] else None
@@ -52,22 +50,45 @@ TASK = """
         reader = (_LineReader if as_rows else _CountingReader)(plan)
         return list(reader.read(InputPartition(files)))
 
-    first, *rest = sys.argv[1:]
-    counted([first])  # whatever is loaded when a file is read is loaded by now
-    FAULT
-    try:
-        for batch in counted(rest):
-            for row in batch.to_pylist():
-                if BROKEN in row:
-                    told["letters"] += filter(None, [row[BROKEN]])
-                    told["events"] += row[BROKEN] is None
-                elif row["kind"] == DEAD_LETTERS:
-                    told["letters"] += from_ipc(row["payload"])["reason"].to_pylist()
-                elif row["kind"] == BLOCK:
-                    told["events"] += sum(decode(row["payload"])["count"].to_pylist())
-    except UnreadableFile as error:
-        told["fault"] = error.message
-    print(json.dumps(told))
+    def told(first, *rest, fault):
+        told = {"events": 0, "letters": [], "fault": None}
+        ledger = str(Path(first).with_name("files.jsonl"))
+        counted([first], ledger)  # whatever is loaded when a file is read is loaded by now
+        exec(fault, globals())
+        try:
+            for batch in counted(rest, ledger):
+                for row in batch.to_pylist():
+                    if BROKEN in row:
+                        told["letters"] += filter(None, [row[BROKEN]])
+                        told["events"] += row[BROKEN] is None
+                    elif row["kind"] == DEAD_LETTERS:
+                        told["letters"] += from_ipc(row["payload"])["reason"].to_pylist()
+                    elif row["kind"] == BLOCK:
+                        told["events"] += sum(decode(row["payload"])["count"].to_pylist())
+        except UnreadableFile as error:
+            told["fault"] = error.message
+        return told
+
+    def tell(number, case):
+        try:
+            os.environ.update(case["environment"])  # the library below is told as well
+            line = json.dumps([number, told(*case["paths"], fault=case["fault"])])
+            os.write(1, f"{line}\\n".encode())  # at once, so that lines do not mix
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+
+    running = failed = 0
+    for number, case in enumerate(json.loads(sys.argv[1])):
+        if running == AT_ONCE:
+            failed, running = failed | os.wait()[1], running - 1
+        if os.fork() == 0:
+            tell(number, case)
+        running += 1
+    for _ in range(running):
+        failed |= os.wait()[1]
+    sys.exit(failed != 0)
 """
 
 NO_DESCRIPTORS = """
@@ -124,22 +145,28 @@ BELOW = """
 """
 
 
+def case(*paths: Path, fault: str = "", **environment: str) -> dict[str, Any]:
+    """Return what is to be counted while something is amiss; a file without it comes first."""
+    texts = [str(path) for path in paths]
+    return {"paths": texts, "fault": dedent(fault), "environment": environment}
+
+
 def told(
-    *paths: Path, fault: str = "", within: Sequence[str] = (), **environment: str
-) -> dict[str, Any]:
-    """Return what a process tells that counts files while something is amiss."""
-    program = dedent(TASK).replace("FAULT", dedent(fault).strip())
+    *cases: dict[str, Any], within: Sequence[str] = (), below: Path | None = None
+) -> list[dict[str, Any]]:
+    """Return what processes tell that count files: one for each case."""
+    preloaded = {} if below is None else {"LD_PRELOAD": str(below)}
     done = subprocess.run(
-        [*within, sys.executable, "-c", program, *map(str, paths)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+        [*within, sys.executable, "-c", dedent(TASKS), json.dumps(cases)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | preloaded,
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
-    read: dict[str, Any] = json.loads(done.stdout)
-    return read
+    by_number = dict(json.loads(line) for line in done.stdout.splitlines())
+    return [by_number[number] for number in range(len(cases))]
 
 
 def written(folder: Path, name: str, number: int = 3) -> Path:
@@ -164,48 +191,44 @@ ALL = {"events": 3, "letters": [], "fault": None}
 NONE = ALL | {"events": 0}
 
 
-def of_each(folder: Path, check: Callable[[Path, Path], None]) -> None:
-    """Check a file of each format, all at once: most of the time they wait."""
-    pairs = [(written(folder, f"a{name[1:]}"), written(folder / "in.slow", name)) for name in NAMES]
-    with ThreadPoolExecutor(len(pairs)) as pool:
-        for checked in [pool.submit(check, first, path) for first, path in pairs]:
-            checked.result()
+def of_each(folder: Path) -> list[tuple[Path, Path]]:
+    """Write two files of each format, the second where reads may be made to fail."""
+    return [(written(folder, f"a{name[1:]}"), written(folder / "in.slow", name)) for name in NAMES]
 
 
 def test_descriptors_that_run_out_for_a_moment_lose_nothing(tmp_path: Path) -> None:
-    def check(first: Path, path: Path) -> None:
-        assert told(first, path, fault=NO_DESCRIPTORS + FOR_A_MOMENT) == ALL
-
-    of_each(tmp_path, check)
+    fault = NO_DESCRIPTORS + FOR_A_MOMENT
+    said = told(*(case(*pair, fault=fault) for pair in of_each(tmp_path)))
+    assert said == [ALL] * len(NAMES)
 
 
 def test_descriptors_that_stay_away_are_told_with_the_path(tmp_path: Path) -> None:
     first, path = written(tmp_path, "a.json"), written(tmp_path, "b.json")
     fault = f"'{path}' can't be read: Too many open files."
-    assert told(first, path, fault=NO_DESCRIPTORS) == NONE | {"fault": fault}
+    assert told(case(first, path, fault=NO_DESCRIPTORS)) == [NONE | {"fault": fault}]
 
 
 def test_a_file_that_one_may_not_read_is_no_damaged_one(tmp_path: Path) -> None:
     # Root may read all, unless that right is taken away.
     right = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
-
-    def check(first: Path, path: Path) -> None:
+    pairs = of_each(tmp_path)
+    for _, path in pairs:
         path.chmod(0)
-        said = told(first, path, within=[] if os.geteuid() else right)
-        assert said == NONE | {"fault": f"'{path}' can't be read: Permission denied."}
-
-    of_each(tmp_path, check)
+    said = told(*(case(*pair) for pair in pairs), within=[] if os.geteuid() else right)
+    faults = [f"'{path}' can't be read: Permission denied." for _, path in pairs]
+    assert said == [NONE | {"fault": fault} for fault in faults]
 
 
 def test_memory_that_runs_out_is_no_damage(tmp_path: Path) -> None:
     first, path = written(tmp_path, "a.parquet"), tmp_path / "b.parquet"
-    users = pa.array(["x" * 1_000_000 + str(number) for number in range(100)])
-    times, actions = pa.repeat(EVENT["time"], 100), pa.repeat("read", 100)
+    users = pa.array(["x" * 1_000_000 + str(number) for number in range(60)])
+    times, actions = pa.repeat(EVENT["time"], 60), pa.repeat("read", 60)
     table = pa.table({"time": times, "user": users, "action": actions})
     pq.write_table(table, path, use_dictionary=False)
     fault = f"'{path}' can't be read: there is not enough memory."
-    assert told(first, path, fault=NO_MEMORY) == NONE | {"fault": fault}
-    assert told(first, path)["letters"] == ["long_user"] * 100
+    with_little, with_enough = told(case(first, path, fault=NO_MEMORY), case(first, path))
+    assert with_little == NONE | {"fault": fault}
+    assert with_enough["letters"] == ["long_user"] * 60
 
 
 @pytest.fixture(scope="module")
@@ -222,20 +245,17 @@ def below(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_share_whose_server_comes_back_loses_nothing(tmp_path: Path, below: Path) -> None:
-    def check(first: Path, path: Path) -> None:
-        stale = {"LD_PRELOAD": str(below), "ERRNO": str(errno.ESTALE), "READS": "2"}
-        assert told(first, path, **stale) == ALL
-
-    of_each(tmp_path, check)
+    stale = {"ERRNO": str(errno.ESTALE), "READS": "2"}
+    said = told(*(case(*pair, **stale) for pair in of_each(tmp_path)), below=below)
+    assert said == [ALL] * len(NAMES)
 
 
 def test_a_disk_that_fails_is_told_with_the_path(tmp_path: Path, below: Path) -> None:
-    def check(first: Path, path: Path) -> None:
-        broken = {"LD_PRELOAD": str(below), "ERRNO": str(errno.EIO), "READS": "1000000"}
-        fault = f"'{path}' can't be read: Input/output error."
-        assert told(first, path, **broken) == NONE | {"fault": fault}
-
-    of_each(tmp_path, check)
+    broken = {"ERRNO": str(errno.EIO), "READS": "1000000"}
+    pairs = of_each(tmp_path)
+    said = told(*(case(*pair, **broken) for pair in pairs), below=below)
+    faults = [f"'{path}' can't be read: Input/output error." for _, path in pairs]
+    assert said == [NONE | {"fault": fault} for fault in faults]
 
 
 @pytest.mark.parametrize("as_rows", ["", "1"], ids=["counted", "as rows"])
@@ -245,22 +265,20 @@ def test_a_fault_amid_a_file_loses_nothing_and_doubles_nothing(
     """As rows, a file is read through once before any goes out: later faults meet it halfway."""
     first = written(tmp_path, "a.json")
     paths = [written(tmp_path / "in.slow", name, number=100_000) for name in NAMES]
-    amid = {"LD_PRELOAD": str(below), "ERRNO": str(errno.ESTALE), "AS_ROWS": as_rows}
+    places = [(path, str(skip)) for path in paths for skip in (2, 9)]
 
-    def check(path: Path, skip: int) -> None:
-        came_back = amid | {"READS": "2", "SKIP": str(skip)}
-        assert told(first, path, **came_back) == ALL | {"events": 100_000}
-        stays_away = amid | {"READS": "1000000", "SKIP": str(skip)}
-        said = told(first, path, **stays_away)
-        if said["fault"] is not None:  # it has so many reads
-            assert said == NONE | {"fault": f"'{path}' can't be read: Stale file handle."}
-        faults.append(said["fault"])
+    def failing(reads: str) -> list[dict[str, Any]]:
+        amid = {"ERRNO": str(errno.ESTALE), "AS_ROWS": as_rows, "READS": reads}
+        return [case(first, path, SKIP=skip, **amid) for path, skip in places]
 
-    faults: list[str | None] = []
-    with ThreadPoolExecutor(3) as pool:
-        for done in [pool.submit(check, path, skip) for path in paths for skip in (2, 9)]:
-            done.result()
-    assert sum(fault is not None for fault in faults) >= 5
+    said = told(*failing("1000000"), *failing("2"), below=below)
+    stayed_away, came_back = said[: len(places)], said[len(places) :]
+    whole = ALL | {"events": 100_000}
+    assert came_back == [whole] * len(places)
+    for each, (path, _) in zip(stayed_away, places, strict=True):
+        fault = NONE | {"fault": f"'{path}' can't be read: Stale file handle."}
+        assert each in (fault, whole)  # it may have fewer reads
+    assert sum(each["fault"] is not None for each in stayed_away) >= 5
 
 
 def test_of_several_files_a_fault_in_one_changes_no_count_of_the_others(
@@ -268,5 +286,5 @@ def test_of_several_files_a_fault_in_one_changes_no_count_of_the_others(
 ) -> None:
     first = written(tmp_path, "a.json")
     paths = [written(tmp_path, "b.json"), written(tmp_path / "in.slow", "c.json", number=50_000)]
-    said = told(first, *paths, LD_PRELOAD=str(below), ERRNO="5", READS="3")
-    assert said == ALL | {"events": 50_003}
+    said = told(case(first, *paths, ERRNO="5", READS="3"), below=below)
+    assert said == [ALL | {"events": 50_003}]
