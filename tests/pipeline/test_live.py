@@ -69,11 +69,17 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     begun: list[Run] = []
 
     def starting(
-        out: str = "out", trigger: str = "500 ms", restart: Any = None, **options: Any
+        trigger: str = "500 ms", restart: Any = None, max_files: int | None = None, **options: Any
     ) -> Run:
         given = {"source": source(tmp_path / "in"), "cascade": SOON, "buckets": 2, **options}
-        pipeline = kst.Pipeline(**given)
-        begun.append(pipeline.start(tmp_path / out, trigger=trigger, restart=restart or False))
+        begun.append(
+            kst.Pipeline(**given).start(
+                tmp_path / "out",
+                trigger=trigger,
+                restart=restart or False,
+                max_files_per_batch=max_files,
+            )
+        )
         return begun[-1]
 
     yield starting
@@ -170,12 +176,13 @@ def test_windows_of_a_live_run_expire_and_no_others(
     start: Callable[..., Run], tmp_path: Path
 ) -> None:
     cascade = kst.Cascade("1 minute", "1 hour", lateness="30 days", expire={"1 minute": "2 hours"})
-    run, paths = start(cascade=cascade), []
-    for half in range(36):
+    run, paths = start(cascade=cascade, max_files=1), []  # a file's batch is its own
+    for half in range(34):  # thirty-two make a fold
         moment = f"2025-03-01T{half // 2:02d}:{half % 2 * 30:02d}:00Z"
         rows: list[Any] = [event(moment, f"user {n}") for n in range(5)]
         paths.append(write_lines(tmp_path / "in" / f"{half:02d}.json", rows))
-        events_reach(run, 5 * len(paths))
+        if half % 17 == 16:
+            events_reach(run, 5 * len(paths))
     run.stop()
     again = kst.Pipeline(source=source(tmp_path / "in"), cascade=cascade, buckets=2)
     done = again.run(tmp_path / "out", progress=False)  # folds what is left, to the end
@@ -536,18 +543,18 @@ def test_batches_of_a_bounded_run_are_folded_at_its_end_and_those_of_a_live_one_
         paths.append(write_lines(tmp_path / "in" / f"{number:03d}.json", [*rows, "no JSON"]))
         return paths[-1]
 
-    for _ in range(40):
+    for _ in range(32):
         more()
     pipeline = kst.Pipeline(source=source(tmp_path / "in"), cascade=SOON, buckets=2)
     run = pipeline.run(tmp_path / "out", max_files_per_batch=1, progress=False)
-    assert run.summary().batches == len(run.batches()) == 40
+    assert run.summary().batches == len(run.batches()) == 32
     assert folders(run) == dict.fromkeys(("changelog", "dead_letters", "statistics"), 17)
     check_exact(run, paths)
-    live = start(trigger="100 ms")
-    for _ in range(24):
+    live = start(trigger="100 ms", max_files=1)
+    for _ in range(18):
         more()
-        events_reach(live, 3 * len(paths))
-    until(lambda: folders(live)["statistics"] < 60, "the thread to fold", seconds=60)
+    events_reach(live, 3 * len(paths))
+    until(lambda: folders(live)["statistics"] < 17 + 18, "the thread to fold", seconds=60)
     live.stop()
     assert not [each for each in threading.enumerate() if each.name == "kstoolkit-tidying"]
     again = start(trigger="100 ms")
