@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -95,6 +96,20 @@ def write_lines(path: Path, rows: Iterable[dict[str, Any] | str]) -> Path:
 def write_files(folder: Path, rows: Rows, files: int) -> list[Path]:
     """Spread events over files, each of which then holds any time."""
     return [write_lines(folder / f"{n:02d}.json", rows[n::files]) for n in range(files)]
+
+
+class Kept:
+    """A folder as it is now, given back as often as one likes: in its place, with its times."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._kept = folder, folder.with_name(f"{folder.name}.kept")
+        shutil.copytree(folder, self._kept)
+
+    def again(self) -> Path:
+        """Return the folder, as it was; it is the same each time, as runs know files by path."""
+        shutil.rmtree(self._folder)
+        shutil.copytree(self._kept, self._folder)
+        return self._folder
 
 
 def source(path: Path | str, **options: Any) -> Files:

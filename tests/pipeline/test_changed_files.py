@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.errors import UnreadableFile
 from tests.pipeline.harness import (
+    Kept,
     check_exact,
     events,
     kill_group,
@@ -39,6 +41,24 @@ ALL_IN_TIME = kst.Cascade("1 hour", "1 day", lateness="3 days")
 AS_COLUMNS = pytest.mark.parametrize(
     "user", ["user", "trim(user)"], ids=["by name", "by expression"]
 )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A folder of three files, and of a run that has counted them; the run itself is made once."""
+
+    @cache
+    def kept(user: str) -> Kept:
+        folder: Path = tmp_path_factory.mktemp("finished") / "folder"
+        write_files(folder / "in", events(600), 3)
+        run(folder, user)
+        return Kept(folder)
+
+    return lambda user: kept(user).again()
+
+
+def inputs(folder: Path) -> list[Path]:
+    return sorted((folder / "in").iterdir())
 
 
 def run(folder: Path, user: str = "user", **options: Any) -> Run:
@@ -65,85 +85,85 @@ def other_disk() -> Iterator[Path]:
 
 @AS_COLUMNS
 def test_a_file_that_was_moved_is_not_counted_again_and_a_copy_is(
-    tmp_path: Path, user: str, capsys: pytest.CaptureFixture[str]
+    finished: Callable[[str], Path], user: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    paths = write_files(tmp_path / "in", events(600), 3)
-    run(tmp_path, user)
-    kept = [shutil.copy2(path, tmp_path / f"kept{path.name}") for path in paths]
+    folder = finished(user)
+    paths = inputs(folder)
+    kept = [shutil.copy2(path, folder / f"kept{path.name}") for path in paths]
     with other_disk() as disk:
-        (tmp_path / "in 2").symlink_to(disk)
-        renamed = paths[0].rename(tmp_path / "in" / "x.json")
+        (folder / "in 2").symlink_to(disk)
+        renamed = paths[0].rename(folder / "in" / "x.json")
         shutil.move(paths[1], disk / "y.json")
-        shutil.copy2(paths[2], tmp_path / "in" / "z.json")
-        (tmp_path / "in 2").unlink()
-        shutil.move(disk / "y.json", tmp_path / "in" / "y.json")
-    done = run(tmp_path, user)
+        shutil.copy2(paths[2], folder / "in" / "z.json")
+        (folder / "in 2").unlink()
+        shutil.move(disk / "y.json", folder / "in" / "y.json")
+    done = run(folder, user)
     check_exact(done, [*map(Path, kept), paths[2]])
     assert changes(done) == (2, 0, ())
     said = capsys.readouterr().err
     assert f"Moved, and not counted again: {str(paths[0])!r} to {str(renamed)!r}" in said
-    again = run(tmp_path, user)
+    again = run(folder, user)
     check_exact(again, [*map(Path, kept), paths[2]])
     assert "Moved" not in capsys.readouterr().err
     renamed.rename(paths[0])
-    assert changes(run(tmp_path, user)) == (3, 0, ())
+    assert changes(run(folder, user)) == (3, 0, ())
 
 
 @AS_COLUMNS
 def test_a_file_that_is_replaced_is_a_new_one_and_one_that_is_touched_is_not(
-    tmp_path: Path, user: str, capsys: pytest.CaptureFixture[str]
+    finished: Callable[[str], Path], user: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    paths = write_files(tmp_path / "in", events(600), 3)
-    run(tmp_path, user)
-    first = shutil.copy2(paths[0], tmp_path / "first.json")
+    folder = finished(user)
+    paths = inputs(folder)
+    first = shutil.copy2(paths[0], folder / "first.json")
     write_lines(paths[0], events(300, seed=7))
     os.utime(paths[1])
-    done = run(tmp_path, user)
+    done = run(folder, user)
     check_exact(done, [Path(first), *paths])
     assert changes(done) == (0, 1, ())
     assert f"Replaced since, and counted as new: {str(paths[0])!r}." in capsys.readouterr().err
     text = paths[2].read_text().replace("read", "born", 1)  # as long as before, in its place
-    first = shutil.copy2(paths[2], tmp_path / "second.json")
+    first = shutil.copy2(paths[2], folder / "second.json")
     paths[2].write_text(text)
-    done = run(tmp_path, user)
-    check_exact(done, [tmp_path / "first.json", Path(first), *paths])
-    assert changes(run(tmp_path, user)) == (0, 2, ())
+    done = run(folder, user)
+    check_exact(done, [folder / "first.json", Path(first), *paths])
+    assert changes(run(folder, user)) == (0, 2, ())
 
 
-def test_what_only_looks_like_a_moved_file_counts(tmp_path: Path) -> None:
-    (path,) = write_files(tmp_path / "in", events(600), 1)
-    run(tmp_path)
-    kept = Path(shutil.copy2(path, tmp_path / "kept.json"))
+def test_what_only_looks_like_a_moved_file_counts(finished: Callable[[str], Path]) -> None:
+    folder = finished("user")
+    path, *others = inputs(folder)
+    kept = Path(shutil.copy2(path, folder / "kept.json"))
     there, text = path.stat(), path.read_text()
     path.unlink()
     middle = text.index("read", len(text) // 2)
-    other = tmp_path / "in" / "other.json"
+    other = folder / "in" / "other.json"
     other.write_text(f"{text[:middle]}born{text[middle + 4 :]}")
     os.utime(other, ns=(there.st_atime_ns, there.st_mtime_ns))
-    done = run(tmp_path)
-    check_exact(done, [kept, other])
+    done = run(folder)
+    check_exact(done, [kept, other, *others])
     assert changes(done) == (0, 0, ())
 
 
 @AS_COLUMNS
 def test_a_file_that_grows_keeps_its_count_and_is_named(
-    tmp_path: Path, user: str, capsys: pytest.CaptureFixture[str]
+    finished: Callable[[str], Path], user: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, other = write_files(tmp_path / "in", events(600), 2)
-    run(tmp_path, user)
-    kept = Path(shutil.copy2(path, tmp_path / "kept.json"))
+    folder = finished(user)
+    path, *others = inputs(folder)
+    kept = Path(shutil.copy2(path, folder / "kept.json"))
     for number in range(2):
         with path.open("a") as file:
             file.write(f"{line('Late')}\n")
-        done = run(tmp_path, user)
-        check_exact(done, [kept, other])
+        done = run(folder, user)
+        check_exact(done, [kept, *others])
         assert changes(done) == (0, 0, (str(path),))
         told = f"Grown since, and what was added is not counted: {str(path)!r}; write what comes"
         assert (told in capsys.readouterr().err) == (number == 0)
         assert f"{str(path)!r}: what was added is not counted; write" in str(done.summary())
     path.write_text(f"{line('Anew')}\n")  # cut off, as a log is rotated
-    done = run(tmp_path, user)
-    check_exact(done, [kept, other, path])
+    done = run(folder, user)
+    check_exact(done, [kept, *others, path])
     assert changes(done) == (0, 1, (str(path),))
 
 
@@ -191,19 +211,19 @@ def test_an_empty_or_damaged_file_counts_when_it_is_whole(tmp_path: Path) -> Non
     assert changes(done) == (0, 2, ())
 
 
-def test_files_of_a_ledger_without_times_go_by_their_path(tmp_path: Path) -> None:
-    path, other = write_files(tmp_path / "in", events(600), 2)
-    done = run(tmp_path)
-    ledger = tmp_path / "out" / "files.jsonl"
+def test_files_of_a_ledger_without_times_go_by_their_path(finished: Callable[[str], Path]) -> None:
+    folder = finished("user")
+    path, *others = inputs(folder)
+    ledger = folder / "out" / "files.jsonl"
     lines = [json.loads(each) for each in ledger.read_text().splitlines()]
     for each in lines:
         del each["mtime_ns"]
     ledger.write_text("".join(json.dumps(each) + "\n" for each in lines))
-    (tmp_path / "out" / "contents").unlink()
-    kept = Path(shutil.copy2(path, tmp_path / "kept.json"))
+    (folder / "out" / "contents").unlink()
+    kept = Path(shutil.copy2(path, folder / "kept.json"))
     write_lines(path, events(10, seed=9))
-    done = run(tmp_path)
-    check_exact(done, [kept, other])
+    done = run(folder)
+    check_exact(done, [kept, *others])
     assert changes(done) == (0, 0, ())
 
 
@@ -216,35 +236,37 @@ def cut_off(out: Path) -> None:
 
 @AS_COLUMNS
 def test_a_repeated_batch_that_finds_other_contents_stops_and_can_be_set_aside(
-    tmp_path: Path, user: str
+    finished: Callable[[str], Path], user: str
 ) -> None:
-    path, other = write_files(tmp_path / "in", events(600), 2)
-    run(tmp_path, user)
-    cut_off(tmp_path / "out")
+    folder = finished(user)
+    path, *others = inputs(folder)
+    cut_off(folder / "out")
     write_lines(path, events(40, seed=5))
     for _ in range(2):
         with pytest.raises(UnreadableFile) as stopped:
-            run(tmp_path, user)
+            run(folder, user)
         assert stopped.value.message == (
             f"{str(path)!r} can't be read: it holds something else than when its batch, now "
             "repeated, was first read."
         )
-    done = run(tmp_path, user, set_aside=stopped.value.alone)
-    check_exact(done, [other])
+    done = run(folder, user, set_aside=stopped.value.alone)
+    check_exact(done, others)
     assert letters(done) == [("set_aside", "", path.name)]
-    done = run(tmp_path, user)  # what lies there now was never taken in
-    check_exact(done, [path, other])
+    done = run(folder, user)  # what lies there now was never taken in
+    check_exact(done, [path, *others])
 
 
 @AS_COLUMNS
-def test_a_repeated_batch_reads_its_files_where_they_lie_now(tmp_path: Path, user: str) -> None:
-    path, other = write_files(tmp_path / "in", events(600), 2)
-    run(tmp_path, user)
-    cut_off(tmp_path / "out")
-    moved = path.rename(tmp_path / "in" / "moved.json")
+def test_a_repeated_batch_reads_its_files_where_they_lie_now(
+    finished: Callable[[str], Path], user: str
+) -> None:
+    folder = finished(user)
+    path, *others = inputs(folder)
+    cut_off(folder / "out")
+    moved = path.rename(folder / "in" / "moved.json")
     write_lines(path, events(50, seed=8))
-    done = run(tmp_path, user)
-    check_exact(done, [moved, other, path])
+    done = run(folder, user)
+    check_exact(done, [moved, *others, path])
     assert letters(done) == []
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import redirect_stderr
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, ColumnError, ConfigurationError
 from tests.pipeline.harness import (
+    Kept,
     check_exact,
     counted,
     differences,
@@ -53,24 +56,41 @@ def pipeline(df: DataFrame, **options: Any) -> kst.Pipeline:
     return kst.Pipeline(source=kst.frame(df, **{**COLUMNS, **options}), buckets=3)
 
 
-def test_a_batch_dataframe_is_counted_exactly_and_once(
-    spark: SparkSession, paths: list[Path], tmp_path: Path
-) -> None:
-    run = pipeline(batch(spark, tmp_path / "in")).run(tmp_path / "out", progress=False)
-    check_exact(run, paths)
-    again = pipeline(batch(spark, tmp_path / "in")).run(tmp_path / "out", progress=False)
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    """A folder of files, and of a run that has counted a DataFrame of them; it said nothing."""
+    folder: Path = tmp_path_factory.mktemp("finished") / "folder"
+    write_files(folder / "in", events(1_500, seed=11), 4)
+    with redirect_stderr(StringIO()) as said:
+        pipeline(batch(spark, folder / "in")).run(folder / "out", progress=False)
+    assert said.getvalue() == ""
+    return Kept(folder)
+
+
+@pytest.fixture
+def finished(made: Kept) -> Path:
+    """Return that folder, as it was then."""
+    return made.again()
+
+
+def inputs(folder: Path) -> list[Path]:
+    return sorted((folder / "in").iterdir())
+
+
+def test_a_batch_dataframe_is_counted_exactly_and_once(spark: SparkSession, finished: Path) -> None:
+    paths = inputs(finished)
+    check_exact(kst.load_run(finished / "out"), paths)
+    again = pipeline(batch(spark, finished / "in")).run(finished / "out", progress=False)
     check_exact(again, paths)
     assert again.summary().events == 1_500
 
 
 def test_another_dataframe_is_added_by_another_name_and_one_of_the_same_is_said_to_be_there(
-    spark: SparkSession, paths: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, first = tmp_path / "out", batch(spark, tmp_path / "in")
-    pipeline(first).run(out, progress=False)
-    assert capsys.readouterr().err == ""
-    more = write_lines(tmp_path / "more" / "a.json", events(200, seed=12))
-    other = batch(spark, tmp_path / "more")
+    out, paths = finished / "out", inputs(finished)
+    more = write_lines(finished / "more" / "a.json", events(200, seed=12))
+    other = batch(spark, finished / "more")
     check_exact(pipeline(other).run(out, progress=False), paths)
     assert "The frame 'frame' was taken in before, and is not again;" in capsys.readouterr().err
     both = pipeline(other, name="../March ü/%").run(out, progress=False)
@@ -81,28 +101,26 @@ def test_another_dataframe_is_added_by_another_name_and_one_of_the_same_is_said_
 
 
 def test_what_was_not_whole_of_another_frame_is_never_counted(
-    spark: SparkSession, paths: list[Path], tmp_path: Path
+    spark: SparkSession, finished: Path
 ) -> None:
-    out = tmp_path / "out"
-    pipeline(batch(spark, tmp_path / "in"), name="first").run(out, progress=False)
+    out, paths = finished / "out", inputs(finished)
     # As after a kill between the last file of another and its being whole.
-    shutil.copytree(out / "staged" / "name=first", out / ".staging")
-    more = write_lines(tmp_path / "more" / "a.json", events(200, seed=12))
-    other = batch(spark, tmp_path / "more")
+    shutil.copytree(out / "staged" / "name=frame", out / ".staging")
+    more = write_lines(finished / "more" / "a.json", events(200, seed=12))
+    other = batch(spark, finished / "more")
     check_exact(pipeline(other, name="other").run(out, progress=False), [*paths, more])
 
 
 def test_frames_of_runs_before_there_were_names_stay_counted(
-    spark: SparkSession, paths: list[Path], tmp_path: Path
+    spark: SparkSession, finished: Path
 ) -> None:
-    out = tmp_path / "out"
-    pipeline(batch(spark, tmp_path / "in")).run(out, progress=False)
+    out, paths = finished / "out", inputs(finished)
     named = out / "staged" / "name=frame"
     shutil.rmtree(out / "checkpoint")  # as if it had been killed before any of it was counted
     for each in named.iterdir():
         each.replace(out / "staged" / each.name)
     named.rmdir()
-    again = pipeline(batch(spark, tmp_path / "in")).run(out, progress=False)
+    again = pipeline(batch(spark, finished / "in")).run(out, progress=False)
     check_exact(again, paths)
     assert not named.exists()
 
@@ -210,14 +228,13 @@ def test_a_column_that_is_not_there_is_named_and_can_be_mended(
 
 
 def test_another_kind_of_source_is_refused_and_harms_nothing(
-    spark: SparkSession, paths: list[Path], tmp_path: Path
+    spark: SparkSession, finished: Path
 ) -> None:
-    pipeline(batch(spark, tmp_path / "in")).run(tmp_path / "out", progress=False)
     with pytest.raises(CheckpointError, match="other kind of source"):
-        pipeline(stream(spark, tmp_path / "in")).run(tmp_path / "out", progress=False)
+        pipeline(stream(spark, finished / "in")).run(finished / "out", progress=False)
     with pytest.raises(CheckpointError, match="other kind of source"):
-        kst.Pipeline(source=source(tmp_path / "in"), buckets=3).run(tmp_path / "out")
-    check_exact(kst.load_run(tmp_path / "out"), paths)
+        kst.Pipeline(source=source(finished / "in"), buckets=3).run(finished / "out")
+    check_exact(kst.load_run(finished / "out"), inputs(finished))
 
 
 def test_rows_that_somebody_marked_as_broken_are_dead_letters(
