@@ -27,17 +27,53 @@ from tests.plots.made import MORNING
 from tests.replica.replicas import held
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kstoolkit.pipeline.run import Run
 
 CASCADE = Cascade("1 minute", "1 hour", "1 day")
 DAY = 24 * HOUR
+STATE = "part-state.json"
 
 
-def long_run(out: Path, batches: int) -> Run:
-    run = begun(out)
-    for number in range(batches):
-        add(out, number)
-    return run
+@pytest.fixture(scope="module")
+def longest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of as many batches as a test has at most."""
+    folder: Path = tmp_path_factory.mktemp("longest") / "out"
+    begun(folder)
+    for number in range(600):
+        add(folder, number)
+    return folder
+
+
+@pytest.fixture
+def copy(longest: Path) -> Callable[[Path, int], None]:
+    """Add a batch where nobody looks meanwhile; writing it would take five times as long."""
+
+    def copied(out: Path, number: int) -> None:
+        for kind in KINDS:
+            place = Path(kind, "epoch=0", f"batch={number}")
+            if (longest / place).exists():
+                # What the state held is written beside a batch as the next one comes.
+                shutil.copytree(longest / place, out / place, ignore=lambda *_: [STATE])
+        if number:
+            place = Path("statistics", "epoch=0", f"batch={number - 1}")
+            shutil.copy2(longest / place / STATE, out / place)
+
+    return copied
+
+
+@pytest.fixture
+def long_run(copy: Callable[[Path, int], None]) -> Callable[[Path, int], Run]:
+    """Return a run of so many batches."""
+
+    def made(out: Path, batches: int) -> Run:
+        run = begun(out)
+        for number in range(batches):
+            copy(out, number)
+        return run
+
+    return made
 
 
 def holds(found: dict[str, Any], batches: int, context: object = None) -> None:
@@ -51,11 +87,12 @@ def folders_of(out: Path) -> dict[str, int]:
     return {kind: sum(1 for _ in (out / kind).glob("epoch=*/batch=*")) for kind in KINDS}
 
 
-def test_three_hundred_batches_tell_the_same_folded_as_they_come(tmp_path: Path) -> None:
+def test_three_hundred_batches_tell_the_same_folded_as_they_come(
+    copy: Callable[[Path, int], None], long_run: Callable[[Path, int], Run], tmp_path: Path
+) -> None:
     plain, tidied = long_run(tmp_path / "plain", 300), begun(tmp_path / "tidied")
     for number in range(300):
-        for place in plain.folder.path.glob(f"*/epoch=0/batch={number}"):
-            shutil.copytree(place, tidied.folder.path / place.relative_to(plain.folder.path))
+        copy(tidied.folder.path, number)
         if (number + 1) % NEIGHBOURS == 0:
             tidy(tidied.folder, CASCADE)
     there = folders_of(tidied.folder.path)
@@ -84,7 +121,9 @@ def test_a_month_of_batches_is_some_dozens_of_folds_and_each_is_written_a_few_ti
     assert written <= 4 * 259_200
 
 
-def test_what_only_the_newest_batch_needs_stays_with_it_alone(tmp_path: Path) -> None:
+def test_what_only_the_newest_batch_needs_stays_with_it_alone(
+    long_run: Callable[[Path, int], Run], tmp_path: Path
+) -> None:
     run = long_run(tmp_path / "out", 40)
     compact_run(run.folder.path)
     left = sorted((run.folder.path / "statistics").rglob("part-moments.parquet"))
@@ -120,7 +159,7 @@ def test_whoever_looks_again_after_a_fold_counts_nothing_twice_and_misses_nothin
 
 
 def test_dead_letters_that_are_folded_while_they_are_read_come_once_and_in_order(
-    tmp_path: Path,
+    long_run: Callable[[Path, int], Run], tmp_path: Path
 ) -> None:
     run = long_run(tmp_path / "out", 60)
     found = []
@@ -171,12 +210,12 @@ assert code == 0, code
 @pytest.mark.kill
 @pytest.mark.parametrize("stride", [41, pytest.param(11, marks=pytest.mark.long)])
 def test_killed_at_any_step_of_any_kind_and_tier_it_loses_nothing_and_the_next_one_finishes(
-    tmp_path: Path, stride: int
+    copy: Callable[[Path, int], None], tmp_path: Path, stride: int
 ) -> None:
     # Sixteen folds of the first tier become one of the second: all but the last are there.
     run, batches = begun(tmp_path / "out"), 17 * NEIGHBOURS
     for number in range(batches):
-        add(run.folder.path, number)
+        copy(run.folder.path, number)
         if (number + 1) % NEIGHBOURS == 0 and number < batches - 1:
             tidy(run.folder, CASCADE)
     right = told(run)
@@ -217,7 +256,9 @@ print(turns)
 """
 
 
-def test_readers_go_on_while_another_process_folds(tmp_path: Path) -> None:
+def test_readers_go_on_while_another_process_folds(
+    long_run: Callable[[Path, int], Run], tmp_path: Path
+) -> None:
     run, stop = long_run(tmp_path / "out", 40), tmp_path / "stop"
     program = [sys.executable, "-c", FOLDING, str(run.folder.path), str(stop)]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as folding:
@@ -285,7 +326,9 @@ def can_mount() -> bool:
     return not subprocess.run([*MOUNTING, "mount -t tmpfs tmpfs /mnt"], check=False).returncode
 
 
-def test_a_full_disk_is_told_once_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_full_disk_is_told_once_and_nothing_is_lost(
+    long_run: Callable[[Path, int], Run], tmp_path: Path
+) -> None:
     if not can_mount():
         pytest.skip("no disk of one's own can be mounted")
     run = long_run(tmp_path / "out", 50)
@@ -306,7 +349,9 @@ def test_a_full_disk_is_told_once_and_nothing_is_lost(tmp_path: Path) -> None:
     holds(told(type(run)(type(run.folder)(tmp_path / "copy"))), 50)
 
 
-def test_counts_and_findings_expire_by_the_runs_clock_and_the_rest_stays(tmp_path: Path) -> None:
+def test_counts_and_findings_expire_by_the_runs_clock_and_the_rest_stays(
+    long_run: Callable[[Path, int], Run], tmp_path: Path
+) -> None:
     run = long_run(tmp_path / "out", 400)  # more than an hour
     before = told(run)
     compact_run(run.folder.path, {"1 minute": "10 minutes"})
@@ -328,7 +373,9 @@ def test_counts_and_findings_expire_by_the_runs_clock_and_the_rest_stays(tmp_pat
         assert found[name] == before[name]
 
 
-def test_one_clients_clock_makes_nothing_expire(tmp_path: Path) -> None:
+def test_one_clients_clock_makes_nothing_expire(
+    long_run: Callable[[Path, int], Run], tmp_path: Path
+) -> None:
     run = long_run(tmp_path / "out", 60)
     ahead = {MINUTE: {(MORNING + 365 * DAY, "Anna", "read"): 1}}
     clock_ms = MORNING + 366 * DAY
@@ -338,11 +385,13 @@ def test_one_clients_clock_makes_nothing_expire(tmp_path: Path) -> None:
     assert told(run)["counts"] == before
 
 
-def test_what_expired_by_half_goes_without_a_new_neighbour(tmp_path: Path) -> None:
+def test_what_expired_by_half_goes_without_a_new_neighbour(
+    copy: Callable[[Path, int], None], tmp_path: Path
+) -> None:
     run, kept = begun(tmp_path / "out"), Cascade("1 minute", "1 hour", expire={"1 minute": 600_000})
     rows = []
     for number in range(600):
-        add(run.folder.path, number)
+        copy(run.folder.path, number)
         if (number + 1) % NEIGHBOURS == 0:
             tidy(run.folder, kept)
             rows.append(len(told_minutes(run)))
@@ -355,7 +404,9 @@ def told_minutes(run: Run) -> list[int]:
     return [int(each) for each in counters.start_ms]
 
 
-def test_a_window_that_is_not_counted_in_can_not_expire(tmp_path: Path) -> None:
+def test_a_window_that_is_not_counted_in_can_not_expire(
+    long_run: Callable[[Path, int], Run], tmp_path: Path
+) -> None:
     run = long_run(tmp_path / "out", 2)
     with pytest.raises(ConfigurationError, match="5 minutes"):
         compact_run(run.folder.path, {"5 minutes": "1 day"})
