@@ -395,6 +395,10 @@ class Changelog:
             )
         )
 
+    def parts(self) -> tuple[str, ...] | None:
+        """Return what the parts of an action are called; ``None`` if it is one column."""
+        return self._asked(parts_among)
+
     def buckets(self) -> int:
         """Return among how many buckets the users are spread; 1 if the files do not say."""
         return self._asked(buckets_among)
@@ -428,6 +432,11 @@ def buckets_among(files: Iterable[CountsFile]) -> int:
     """Return among how many buckets the users of some files are spread; 1 if they do not agree."""
     told = {file.buckets for file in files} - {None}
     return (told.pop() or 1) if len(told) == 1 else 1
+
+
+def parts_among(files: Iterable[CountsFile]) -> tuple[str, ...] | None:
+    """Return what the parts of some files' actions are called; ``None`` if an action is one."""
+    return next((file.parts for file in files), None)
 
 
 def latest(parts: Iterable[Counters]) -> Counters:

@@ -47,6 +47,7 @@ from kstoolkit.changelog.changelog import (
     latest,
     locked,
     numbered_rows,
+    parts_among,
     sync,
 )
 from kstoolkit.changelog.countsfile import ChangelogWriter, CountsFile, joined_span
@@ -284,7 +285,9 @@ class CountsContent:
         buckets = buckets_among(files)
         lengths_ms = sorted({length for file in files for length in file.window_lengths_ms()})
         span = joined_span(file.span_ms("changed_at") for file in files)
-        writer = ChangelogWriter(path, buckets=buckets, changed_ms=span[1] if span else 0)
+        writer = ChangelogWriter(
+            path, buckets=buckets, changed_ms=span[1] if span else 0, parts=parts_among(files)
+        )
         rows_before = sum(file.num_rows for file in files)
         # What fits into memory is read in one go: each piece would open all files again.
         pieces = [None] if rows_before <= _AT_ONCE else [(n, buckets) for n in range(buckets)]

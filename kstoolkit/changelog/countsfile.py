@@ -4,6 +4,10 @@ Each row group holds one level of one bucket of users. The file's metadata names
 under ``kstoolkit.row_groups``: ``{"buckets": 8, "groups": [[bucket, window_ms], ...]}``. A file
 that another tool wrote does not say; it is read whole, and filtered. Pages carry a checksum, which
 is looked at: a flipped byte is told, and never counted.
+
+Where an action has several parts, each has a column of its own under its name in the place of
+``action``, null where there is none; the metadata names them, too: ``"parts": ["region", "op"]``.
+Of a file that another tool wrote they are the columns that are none of the others.
 """
 
 from __future__ import annotations
@@ -20,9 +24,10 @@ import pyarrow.parquet as pq
 
 from kstoolkit.counters.counters import Counters, buckets_of
 from kstoolkit.errors import FormatError
+from kstoolkit.formats.actions import joined, split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     _Bucket = tuple[int, int]
@@ -36,6 +41,17 @@ _SCHEMA = pa.schema(
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _CODED = _SCHEMA.set(2, pa.field("user", _TEXT)).set(3, pa.field("action", _TEXT))
 """The same, texts by dictionary: how they are at hand."""
+_OTHERS = [name for name in _SCHEMA.names if name != "action"]
+
+
+def _coded(parts: Sequence[str] | None) -> pa.Schema:
+    """Return the columns of a file, texts by dictionary."""
+    if parts is None:
+        return _CODED
+    before, after = list(_CODED)[:3], list(_CODED)[4:]
+    return pa.schema([*before, *(pa.field(name, _TEXT) for name in parts), *after])
+
+
 _GROUPS_KEY = "kstoolkit.row_groups"
 _GROUP_ROWS = 8_000_000
 
@@ -51,15 +67,20 @@ class ChangelogWriter:
         Among how many buckets users are spread.
     changed_ms
         The clock of the micro-batch that reports the counts, epoch ms UTC.
+    parts
+        What the parts of an action are called, where it has several.
     """
 
-    def __init__(self, path: Path, *, buckets: int, changed_ms: int) -> None:
+    def __init__(
+        self, path: Path, *, buckets: int, changed_ms: int, parts: tuple[str, ...] | None = None
+    ) -> None:
         self._path, self.buckets, self.changed_ms = path, buckets, changed_ms
+        self.parts, self._schema = parts, _coded(parts)
         self.groups: list[tuple[int, int]] = []
         self.rows = self.size_bytes = 0
         # Without Arrow's own schema inside, every reader sees plain strings.
         self._file = pq.ParquetWriter(
-            path, _CODED, compression="zstd", store_schema=False, write_page_checksum=True
+            path, self._schema, compression="zstd", store_schema=False, write_page_checksum=True
         )
 
     def write(self, bucket: int, window_ms: int, counters: Counters) -> None:
@@ -71,20 +92,40 @@ class ChangelogWriter:
             self.rows += len(part)
 
     def _batch(self, counters: Counters, window_ms: int) -> pa.RecordBatch:
-        columns = counters.to_batch().columns
-        rows = len(counters)
+        columns, rows = counters.to_batch().columns, len(counters)
+        actions = columns[2:3] if counters.parts is None else coded_columns(counters)
         window = pa.repeat(pa.scalar(window_ms, pa.int64()), rows)
         changed_at = pa.repeat(pa.scalar(self.changed_ms, pa.int64()).cast(TIME), rows)
         starts, count = columns[0].cast(TIME), columns[3].cast(pa.int64())
-        return pa.record_batch([window, starts, *columns[1:3], count, changed_at], schema=_CODED)
+        texts = [columns[1], *actions]
+        return pa.record_batch([window, starts, *texts, count, changed_at], schema=self._schema)
 
     def close(self) -> None:
         """Write the file's end, with what its row groups hold."""
-        told = {"buckets": self.buckets, "groups": self.groups}
+        told: dict[str, object] = {"buckets": self.buckets, "groups": self.groups}
+        if self.parts is not None:
+            told["parts"] = self.parts
         self._file.add_key_value_metadata({_GROUPS_KEY: json.dumps(told)})
         self._file.close()
         with suppress(FileNotFoundError):  # a folder that is gone hides no error at hand
             self.size_bytes = self._path.stat().st_size
+
+
+def coded_columns(counters: Counters) -> list[pa.DictionaryArray]:
+    """Return the parts of counters' actions as columns, texts by dictionary."""
+    rows = counters.action
+    columns = []
+    for texts in split(counters.actions, len(counters.named)):
+        coded = texts.dictionary_encode()
+        places = coded.indices.take(pa.array(rows))
+        columns.append(pa.DictionaryArray.from_arrays(places, coded.dictionary, safe=False))
+    return columns
+
+
+def joined_columns(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.DictionaryArray:
+    """Return the one text of each row's parts."""
+    whole = [each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in columns]
+    return joined([each if pa.types.is_dictionary(each.type) else each.dictionary_encode() for each in whole])
 
 
 @contextmanager
@@ -111,16 +152,31 @@ def opened(path: Path) -> pq.ParquetFile:
     """
     try:
         with _understood(path):
+            metadata = pq.read_metadata(path)
+            parts = stored_parts(metadata)
             file = pq.ParquetFile(
-                path, read_dictionary=["user", "action"], page_checksum_verification=True
+                path,
+                metadata=metadata,
+                read_dictionary=["user", *(parts or ["action"])],
+                page_checksum_verification=True,
             )
     except KeyError as error:
         raise _lacking(path, error.args[0].decode()) from error
-    for name in _SCHEMA.names:
+    for name in _coded(parts).names:
         if name not in file.schema_arrow.names:
             file.close()
             raise _lacking(path, name)
     return file
+
+
+def stored_parts(metadata: pq.FileMetaData) -> tuple[str, ...] | None:
+    """Return what the parts of a file's actions are called; ``None`` if an action is one column."""
+    text, names = (metadata.metadata or {}).get(_GROUPS_KEY.encode()), metadata.schema.names
+    if "action" in names and (text is None or b'"parts"' not in text):
+        return None
+    with suppress(ValueError, TypeError, KeyError):  # whoever asks for its row groups is told
+        return tuple(map(str, json.loads(text or b"{}")["parts"]))
+    return tuple(name for name in names if name not in _OTHERS) or None
 
 
 def _stored_groups(
@@ -129,7 +185,7 @@ def _stored_groups(
     """Return what the file says of its row groups: among how many buckets, and what each holds."""
     text = (file.metadata.metadata or {}).get(_GROUPS_KEY.encode())
     # Arrow hands metadata on to whatever is written from a table, true or not by then.
-    if text is None or not file.schema_arrow.equals(_CODED):
+    if text is None or not file.schema_arrow.equals(_coded(stored_parts(file.metadata))):
         return None, ()
     try:
         told = json.loads(text)
@@ -153,7 +209,10 @@ def _lacking(path: Path, column: str) -> FormatError:
     return FormatError(message, hint=f"It takes: {', '.join(_SCHEMA.names)}.")
 
 
-_COUNTER = ["window_start", "user", "action", "count"]
+def _counter(parts: tuple[str, ...] | None) -> list[str]:
+    return ["window_start", "user", *(parts or ["action"]), "count"]
+
+
 _WORTH_THREADS = 100_000  # rows; handing less to threads takes longer than reading it
 
 
@@ -171,12 +230,15 @@ class CountsFile:
         Among how many buckets its users are spread; ``None`` if the file does not say.
     groups
         The bucket and the window length of each row group; none if the file does not say.
+    parts
+        What the parts of an action are called, where it has several.
     """
 
     path: Path
     num_rows: int
     buckets: int | None
     groups: tuple[tuple[int, int], ...]
+    parts: tuple[str, ...] | None = None
 
     @classmethod
     def open(cls, path: Path) -> CountsFile:
@@ -189,7 +251,8 @@ class CountsFile:
         """
         with opened(path) as file:
             buckets, groups = _stored_groups(file, path)
-            return cls(path, file.metadata.num_rows, buckets, groups)
+            parts = stored_parts(file.metadata)
+            return cls(path, file.metadata.num_rows, buckets, groups, parts)
 
     def window_lengths_ms(self) -> set[int]:
         """Return the lengths of the windows that have counts here."""
@@ -225,12 +288,12 @@ class CountsFile:
             Only users of this bucket: its number, and of how many.
         """
         if self.buckets is None:
-            tables = _filtered(self.path, window_ms)
+            tables = _filtered(self.path, window_ms, self.parts)
         else:
             tables = self._picked(self._groups_with(window_ms, users, bucket))
         for table in tables:
             known = None if users is None else pc.is_in(table["user"], value_set=users)
-            counters = _as_counters(table if known is None else table.filter(known))
+            counters = self._counters(table if known is None else table.filter(known))
             if bucket is not None and bucket[1] != self.buckets:
                 mine = buckets_of(counters.users, bucket[1]) == bucket[0]
                 counters = counters.take(mine[counters.user])
@@ -281,7 +344,13 @@ class CountsFile:
         with opened(self.path) as file:
             small = self.num_rows < _WORTH_THREADS  # then one call takes less than several
             for some in [groups] if small else [[number] for number in groups]:
-                yield _row_groups(file, some, self.path)
+                yield _row_groups(file, some, self.path, self.parts)
+
+    def _counters(self, table: pa.Table) -> Counters:
+        starts = table["window_start"].cast(pa.int64()).to_numpy()
+        count, parts = table["count"].to_numpy().astype(np.uint64), self.parts
+        actions = table["action"] if parts is None else joined_columns(table.select(parts).columns)
+        return Counters.of(starts, table["user"], actions, count, parts)
 
 
 def joined_span(spans: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
@@ -290,32 +359,28 @@ def joined_span(spans: Iterable[tuple[int, int] | None]) -> tuple[int, int] | No
     return (min(low for low, _ in known), max(high for _, high in known)) if known else None
 
 
-def _row_groups(file: pq.ParquetFile, numbers: list[int], path: Path) -> pa.Table:
+def _row_groups(
+    file: pq.ParquetFile, numbers: list[int], path: Path, parts: tuple[str, ...] | None
+) -> pa.Table:
     with _understood(path):
         many = sum(file.metadata.row_group(each).num_rows for each in numbers) >= _WORTH_THREADS
-        table = file.read_row_groups(numbers, _COUNTER, use_threads=many)
+        table = file.read_row_groups(numbers, _counter(parts), use_threads=many)
         table.validate(full=True)  # the head of a page has no checksum
         return table
 
 
-def _filtered(path: Path, window_ms: int) -> Iterator[pa.Table]:
-    columns = ["window_ms", *_COUNTER]
+def _filtered(path: Path, window_ms: int, parts: tuple[str, ...] | None) -> Iterator[pa.Table]:
+    columns = ["window_ms", *_counter(parts)]
     # Other tools have their own widths of text, and their own units of time.
-    types = pa.schema([_CODED.field(name) for name in columns])
+    types = pa.schema([_coded(parts).field(name) for name in columns])
     with opened(path) as file, _understood(path):
         for batch in file.iter_batches(columns=columns):
             table = pa.Table.from_batches([batch]).select(columns).cast(types)
-            if any(column.null_count for column in table.columns):
+            if any(table[name].null_count for name in columns if name not in (parts or ())):
                 raise damaged(path, "it has rows with nothing in a column")
             if len(table) and pc.min(table["count"]).as_py() < 0:
                 raise damaged(path, "it has counts below 0")
             yield table.filter(pc.equal(table["window_ms"], window_ms))
-
-
-def _as_counters(table: pa.Table) -> Counters:
-    starts = table["window_start"].cast(pa.int64()).to_numpy()
-    count = table["count"].to_numpy().astype(np.uint64)
-    return Counters.of(starts, table["user"], table["action"], count)
 
 
 def _stored_span(file: pq.ParquetFile, number: int, column: str) -> tuple[int, int] | None:

@@ -14,10 +14,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.errors import FormatError
 from kstoolkit.formats import countblock
+from kstoolkit.formats.actions import (
+    checked,
+    chosen as chosen_of,
+    matching,
+    parts_in,
+    split,
+    with_parts,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -209,6 +218,9 @@ class Counters:
         Window starts, epoch ms UTC.
     count
         How often, unsigned.
+    parts
+        What the parts of an action are called, where it has several: ``actions`` are then the
+        texts of :mod:`kstoolkit.formats.actions`. Counters by no part at all have the empty text.
 
     Examples
     --------
@@ -224,12 +236,14 @@ class Counters:
     action: NDArray[np.int32]
     start_ms: NDArray[np.int64]
     count: NDArray[np.uint64]
+    parts: tuple[str, ...] | None = None
 
     @classmethod
-    def empty(cls) -> Counters:
+    def empty(cls, parts: tuple[str, ...] | None = None) -> Counters:
         """Return no counters at all."""
         texts, codes = pa.array([], pa.string()), np.zeros(0, dtype=np.int32)
-        return cls(texts, texts, codes, codes, codes.astype(np.int64), codes.astype(np.uint64))
+        nothing = codes.astype(np.int64), codes.astype(np.uint64)
+        return cls(texts, texts, codes, codes, *nothing, parts)
 
     @classmethod
     def of(
@@ -238,11 +252,12 @@ class Counters:
         users: pa.Array | pa.ChunkedArray,
         actions: pa.Array | pa.ChunkedArray,
         count: NDArray[np.uint64] | None = None,
+        parts: tuple[str, ...] | None = None,
     ) -> Counters:
         """Collapse rows into counters; each row counts once, or ``count`` times."""
         user_texts, user = _as_dictionary(users)
         action_texts, action = _as_dictionary(actions)
-        return _collapsed(user_texts, action_texts, user, action, start_ms, count)
+        return _collapsed(user_texts, action_texts, user, action, start_ms, count, parts)
 
     @classmethod
     def merge(cls, parts: Sequence[Counters]) -> Counters:
@@ -261,7 +276,7 @@ class Counters:
             return parts[0] if parts else cls.empty()
         users, actions, user, start_ms, action = _aligned(parts)
         count = np.concatenate([part.count for part in parts])
-        return _collapsed(users, actions, user, action, start_ms, count)
+        return _collapsed(users, actions, user, action, start_ms, count, parts[0].parts)
 
     @classmethod
     def join(cls, parts: Sequence[Counters]) -> tuple[Counters, NDArray[np.intp]]:
@@ -284,7 +299,8 @@ class Counters:
         users, actions, user, start_ms, action = _aligned(parts)
         order = np.argsort(PackedKeys.of(user, start_ms, action).packed, kind="stable")
         count = np.concatenate([part.count for part in parts])[order]
-        return cls(users, actions, user[order], action[order], start_ms[order], count), order
+        key = user[order], action[order], start_ms[order]
+        return cls(users, actions, *key, count, parts[0].parts), order
 
     @classmethod
     def newest(cls, parts: Sequence[Counters]) -> Counters:
@@ -322,6 +338,7 @@ class Counters:
             action.indices.to_numpy(),
             batch.column("window_start_ms").to_numpy(),
             batch.column("count").to_numpy(),
+            parts_in(batch.schema),
         )
 
     def encode(self) -> bytes:
@@ -336,7 +353,7 @@ class Counters:
             pa.DictionaryArray.from_arrays(pa.array(self.action), self.actions, safe=False),
             pa.array(self.count),
         ]
-        return pa.record_batch(columns, schema=countblock.SCHEMA)
+        return pa.record_batch(columns, schema=with_parts(countblock.SCHEMA, self.parts))
 
     def to_table(self) -> pa.Table:
         """Return the counters as a table that other tools take: counts are signed there."""
@@ -390,6 +407,7 @@ class Counters:
             np.repeat(self.action, copies)[inside],
             starts.ravel()[inside],
             np.repeat(self.count, copies)[inside],
+            self.parts,
         )
 
     def over_time(self) -> Counters:
@@ -401,9 +419,73 @@ class Counters:
         >>> two.over_time().count.tolist()
         [2]
         """
+        nowhen = self.start_ms * 0
         return _collapsed(
-            self.users, self.actions, self.user, self.action, self.start_ms * 0, self.count
+            self.users, self.actions, self.user, self.action, nowhen, self.count, self.parts
         )
+
+    def by(self, by: Sequence[str]) -> Counters:
+        r"""Return the sums over all actions with the same values of some parts.
+
+        Parameters
+        ----------
+        by
+            Names of parts; none for each user's sum over all actions. An action that is one column
+            is called ``action``.
+
+        Raises
+        ------
+        ColumnError
+            If there is no such part.
+
+        Examples
+        --------
+        >>> what = pa.array(["eu\x1fget", "eu\x1fput", "us\x1fget"])
+        >>> three = Counters.of(np.zeros(3, np.int64), pa.array(["a"] * 3), what,
+        ...                     parts=("region", "op"))
+        >>> regions = three.by(["region"])
+        >>> regions.columns()["region"].to_pylist(), regions.count.tolist()
+        (['eu', 'us'], [2, 1])
+        """
+        chosen = checked(self.named, by, what="by")
+        if chosen == self.named:
+            return self
+        if not len(self):
+            return Counters.empty(chosen)
+        texts = chosen_of(self.actions, self.named, chosen)
+        action = np.asarray(texts.indices, np.int32)[self.action]
+        start_ms = self.start_ms
+        return _collapsed(
+            self.users, texts.dictionary, self.user, action, start_ms, self.count, chosen
+        )
+
+    def where(self, values: Mapping[str, str | None]) -> Counters:
+        """Return the counters whose action has these values of its parts; ``None`` is none.
+
+        Raises
+        ------
+        ColumnError
+            If there is no such part.
+        """
+        checked(self.named, list(values), what="where")
+        if self.parts is None:
+            found = np.isin(self.actions.to_pylist(), list(values.values())) if values else None
+        else:
+            found = matching(self.actions, self.parts, values)
+        return self if found is None else self.take(found[self.action])
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """What the columns are called that say what was done."""
+        return ("action",) if self.parts is None else self.parts
+
+    def columns(self) -> dict[str, pa.Array]:
+        """Return what was done as columns: ``action``, or each part under its name."""
+        if self.parts is None:
+            return {"action": self.actions.take(pa.array(self.action))}
+        texts = split(self.actions, len(self.parts))
+        rows = pa.array(self.action)
+        return {name: text.take(rows) for name, text in zip(self.parts, texts, strict=True)}
 
     def peaks(self) -> pa.Table:
         """Return each user's busiest window over all actions together: ``user``, ``count``.
@@ -415,7 +497,7 @@ class Counters:
         [{'user': 'a', 'count': 2}]
         """
         together = _collapsed(
-            self.users, self.actions, self.user, self.action * 0, self.start_ms, self.count
+            self.users, self.actions, self.user, self.action * 0, self.start_ms, self.count, None
         )
         highest = np.zeros(len(self.users), dtype=np.int64)
         np.maximum.at(highest, together.user, together.count.astype(np.int64))
@@ -496,34 +578,36 @@ class Counters:
         count[place[is_known]] += delta.count[order[is_known]]
         rows = np.insert(np.arange(len(self)), place[~is_known], fresh)
         count = np.insert(count, place[~is_known], delta.count[order[~is_known]])
-        now = Counters(users, actions, user[rows], action[rows], start_ms[rows], count)
+        key = user[rows], action[rows], start_ms[rows]
+        now = Counters(users, actions, *key, count, self.parts)
         changed = place + np.cumsum(~is_known) - ~is_known
         return now, now.take(changed), old
 
 
-def _collapsed(  # noqa: PLR0917 - the six columns of a counter
+def _collapsed(  # noqa: PLR0917 - what a set of counters is made of
     users: pa.Array,
     actions: pa.Array,
     user: NDArray[np.int32],
     action: NDArray[np.int32],
     start_ms: NDArray[np.int64],
     count: NDArray[np.uint64] | None,
+    parts: tuple[str, ...] | None,
 ) -> Counters:
     if not user.size:
-        return Counters.empty()
+        return Counters.empty(parts)
     keys = PackedKeys.of(user, start_ms, action)
     if count is None:  # sorting bare keys is several times faster than finding their order
         packed = np.sort(keys.packed)
         first = _firsts(packed)
         sums = np.diff(first, append=len(packed)).astype(np.uint64)
         user, start_ms, action = keys.unpack(packed[first])
-        return Counters(users, actions, user, action, start_ms, sums)
+        return Counters(users, actions, user, action, start_ms, sums, parts)
     order = np.argsort(keys.packed, kind="stable")  # runs that are sorted already cost little
     packed = keys.packed[order]
     first = _firsts(packed)
     chosen = order[first]
     sums = np.add.reduceat(count[order], first)
-    return Counters(users, actions, user[chosen], action[chosen], start_ms[chosen], sums)
+    return Counters(users, actions, user[chosen], action[chosen], start_ms[chosen], sums, parts)
 
 
 def _firsts(packed: NDArray[np.int64]) -> NDArray[np.intp]:
@@ -535,6 +619,10 @@ def _aligned(
     parts: Sequence[Counters],
 ) -> tuple[pa.Array, pa.Array, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
     """Return one pair of dictionaries, and in its codes the key columns of all parts, in a row."""
+    if len({part.parts for part in parts}) > 1:
+        told = " and ".join(sorted({", ".join(part.parts or ["action"]) for part in parts}))
+        message = f"Counts by {told} are not of the same key."
+        raise FormatError(message, hint="They were counted by other columns: keep them apart.")
     users, user_places = _unify([part.users for part in parts])
     actions, action_places = _unify([part.actions for part in parts])
     user = [places[part.user] for places, part in zip(user_places, parts, strict=True)]

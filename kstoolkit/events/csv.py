@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
-from kstoolkit.events.event import Piece, require
+from kstoolkit.events.event import Piece, in_columns, require
 from kstoolkit.events.opening import WholeLineEnds, check_name, damage_told, open_stream
 from kstoolkit.units import format_bytes
 
@@ -55,9 +55,8 @@ def read_csv(
     header = csv_header(path)
     places = [header.index(name) for name in columns if name in header]
     for batch, unparseable in read_csv_rows(path, columns, chunk_bytes=chunk_bytes):
-        times, users, actions = (batch.column(place) for place in places)
-        raw = partial(_lines, batch)
-        yield Piece(times, users, actions, raw, unparseable, batch.nbytes)
+        found = in_columns(batch.column(place) for place in places)
+        yield Piece(*found, partial(_lines, batch), unparseable, batch.nbytes)
 
 
 def read_csv_rows(
@@ -200,7 +199,7 @@ def read_parquet(path: str | Path, columns: Columns) -> Iterator[Piece]:
     schema = parquet_schema(path)
     require(columns, schema.names, str(path))
     chosen = {"columns": sorted(set(columns)), "use_threads": False}
-    texts = (columns.user, columns.action)
+    _, *texts = columns
     dictionaries = [name for name in texts if not pa.types.is_nested(schema.field(name).type)]
     reading: dict[str, Any] = {"read_dictionary": dictionaries, "page_checksum_verification": True}
     with damage_told(), pq.ParquetFile(path, **reading) as file:
@@ -229,8 +228,8 @@ def _parquet_piece(batch: pa.RecordBatch, columns: Columns) -> Piece:
         records = (dict(zip(rows.schema.names, each, strict=True)) for each in values)
         return [json.dumps(record, default=str, ensure_ascii=False) for record in records]
 
-    times, users, actions = (_checked(batch.column(name)) for name in columns)
-    return Piece(times, users, actions, raw, size_bytes=batch.nbytes)
+    found = in_columns(_checked(batch.column(name)) for name in columns)
+    return Piece(*found, raw, size_bytes=batch.nbytes)
 
 
 def _checked(column: pa.Array) -> pa.Array:

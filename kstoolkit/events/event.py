@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from html import escape
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +24,12 @@ import pyarrow.compute as pc
 
 from kstoolkit.errors import ColumnError, ConfigurationError
 from kstoolkit.events.times import UNITS, TimeUnit, only_utf8, to_epoch_ms, zone_of
+from kstoolkit.formats.actions import joined, parts_of
 from kstoolkit.records import Viewed
 from kstoolkit.units import Duration, format_count, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -40,14 +41,53 @@ Raw = Callable[["NDArray[np.intp]"], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns (or SQL expressions) are the event time, the user and the action."""
+    """Which columns (or SQL expressions) are the event time, the user and the action.
+
+    An action of several parts has several, each an expression with its name if it is no plain
+    column: see :mod:`kstoolkit.formats.actions`.
+
+    Examples
+    --------
+    >>> columns = Columns("time", "user", ("region", "lower(op) AS operation"))
+    >>> list(columns), columns.parts, Columns("time", "user", "action").parts
+    (['time', 'user', 'region', 'lower(op)'], ('region', 'operation'), None)
+    """
 
     event_time: str
     user: str
-    action: str
+    action: str | tuple[str, ...]
+
+    @classmethod
+    def of(cls, event_time: str, user: str, action: str | Sequence[str]) -> Columns:
+        """Return the columns, or raise if the parts of an action can't be such."""
+        if parts_of(action):
+            return cls(event_time, user, tuple(action))
+        return cls(event_time, user, action if isinstance(action, str) else action[0])
+
+    def told(self) -> dict[str, Any]:
+        """Return them as JSON has them."""
+        action = self.action if isinstance(self.action, str) else list(self.action)
+        return {"event_time": self.event_time, "user": self.user, "action": action}
+
+    @property
+    def parts(self) -> tuple[str, ...] | None:
+        """What the parts of an action are called; ``None`` if it is one column."""
+        return tuple(part.name for part in parts_of(self.action)) or None
 
     def __iter__(self) -> Iterator[str]:
-        return iter((self.event_time, self.user, self.action))
+        several = tuple(part.expression for part in parts_of(self.action))
+        actions = several or ((self.action,) if isinstance(self.action, str) else self.action)
+        return iter((self.event_time, self.user, *actions))
+
+
+Actions = Union[pa.Array, tuple[pa.Array, ...]]
+"""What was done, one a record: a column, or one for each part of an action."""
+
+
+def in_columns(columns: Iterable[pa.Array]) -> tuple[pa.Array, pa.Array, Actions]:
+    """Return times, users and actions of the columns that :class:`Columns` names."""
+    times, users, *actions = columns
+    return times, users, actions[0] if len(actions) == 1 else tuple(actions)
 
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
@@ -73,7 +113,7 @@ class Piece:
 
     times: pa.Array
     users: pa.Array
-    actions: pa.Array
+    actions: Actions
     raw: Raw
     unparseable: list[tuple[str, str]] = field(default_factory=list)
     size_bytes: int = 0
@@ -236,11 +276,12 @@ class Judged:
 
 
 def judge(
-    times: pa.Array, users: pa.Array, actions: pa.Array, *, now_ms: int, limits: Limits
+    times: pa.Array, users: pa.Array, actions: Actions, *, now_ms: int, limits: Limits
 ) -> Judged:
     """Separate events from records that lack something or have it wrong.
 
-    The first reason in the order of the checks is the one that is told.
+    The first reason in the order of the checks is the one that is told. Of an action of several
+    parts none has to be there, and each may be as long as a text may be.
 
     Examples
     --------
@@ -250,17 +291,17 @@ def judge(
     (['a'], [1, 2], ['bad_time', 'no_time'])
     """
     future_ms = _DAY_MS if limits.future_ms is None else limits.future_ms
-    users, actions = as_text(users), as_text(actions)
+    users, (actions, no_action, long_action) = as_text(users), _judged(actions, limits)
     zone = None if limits.input_timezone is None else zone_of(limits.input_timezone)
     time_ms, readable = to_epoch_ms(times, limits.time_unit, zone)
     checks: tuple[Mask, ...] = (
         _is_missing(users),
-        _is_missing(actions),
+        no_action,
         np.array(times.is_null()) if times.null_count else np.bool_(False),  # noqa: FBT003 - a mask
         ~readable,
         time_ms > now_ms + future_ms,
         _is_longer(users, limits.text_bytes),
-        _is_longer(actions, limits.text_bytes),
+        long_action,
     )
     good = ~reduce(np.logical_or, checks)
     if good.all():
@@ -275,6 +316,16 @@ def judge(
         bad,
         [_CODES[place] for place in first],
     )
+
+
+def _judged(actions: Actions, limits: Limits) -> tuple[pa.DictionaryArray, Mask, Mask]:
+    """Return actions as texts, where there is none, and where one is too long."""
+    if not isinstance(actions, tuple):
+        texts = as_text(actions)
+        return texts, _is_missing(texts), _is_longer(texts, limits.text_bytes)
+    parts = [as_text(part) for part in actions]
+    is_long = [_is_longer(part, limits.text_bytes) for part in parts]
+    return joined(parts), np.bool_(False), reduce(np.logical_or, is_long)  # noqa: FBT003 - a mask
 
 
 _LONGEST_RAW = 64 * 1024

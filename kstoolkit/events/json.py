@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from kstoolkit.events.event import Piece
+from kstoolkit.events.event import Piece, in_columns
 from kstoolkit.events.opening import open_stream
 from kstoolkit.units import format_bytes
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kstoolkit.events.event import Columns
+    from kstoolkit.events.event import Actions, Columns
 
 
 CHUNK_BYTES = 8 << 20
@@ -211,15 +211,16 @@ def _parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: in
     if not lines.may_be_objects(longest_bytes):
         return None
     if not len(lines.starts):
-        return Piece(*(pa.array([], _TEXT),) * 3, lines.raw, size_bytes=len(chunk))
+        nothing = in_columns(pa.array([], _TEXT) for _ in columns)
+        return Piece(*nothing, lines.raw, size_bytes=len(chunk))
     try:
         table = _parsed(chunk, types).combine_chunks()
     except pa.ArrowInvalid:
         return None
     if table.num_rows != len(lines.starts):
         return None
-    times, users, actions = (table[name].chunk(0) for name in columns)
-    return Piece(times, users, actions, lines.raw, size_bytes=len(chunk))
+    found = in_columns(table[name].chunk(0) for name in columns)
+    return Piece(*found, lines.raw, size_bytes=len(chunk))
 
 
 def _parsed(chunk: bytes, types: Types) -> pa.Table:
@@ -242,19 +243,23 @@ def _line_by_line(chunk: bytes, columns: Columns, types: Types, longest_bytes: i
         else:
             records.append(found)
             lines.append(line)
-    times, users, actions = _columns_of(records, columns, types)
+    read = _columns_of(records, columns, types)
 
     def raw(chosen: NDArray[np.intp]) -> list[str]:
         return [_shown(lines[place]) for place in chosen]
 
-    return Piece(times, users, actions, raw, unparseable, len(chunk))
+    return Piece(*read, raw, unparseable, len(chunk))
 
 
-def _columns_of(records: list[dict[str, Any]], columns: Columns, types: Types) -> list[pa.Array]:
+def _columns_of(
+    records: list[dict[str, Any]], columns: Columns, types: Types
+) -> tuple[pa.Array, pa.Array, Actions]:
     """Return the columns as text, and learn their types from the first record."""
     if records:
         types.update(_learnt(records[0], columns))
-    return [pa.array([_text_of(each.get(name)) for each in records], _TEXT) for name in columns]
+    return in_columns(
+        pa.array([_text_of(each.get(name)) for each in records], _TEXT) for name in columns
+    )
 
 
 def _parse_record(line: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any]:
@@ -334,7 +339,7 @@ class Values:
 
     times: pa.Array
     users: pa.Array
-    actions: pa.Array
+    actions: Actions
     rows: NDArray[np.intp]
     unreadable: list[tuple[int, str]] = field(default_factory=list)
 
@@ -442,8 +447,8 @@ def _joined(values: pa.Array) -> bytes:
 def _one_by_one(values: pa.Array, first: int, columns: Columns, types: Types) -> Values:
     """Parse each on its own, and learn the types from the first good one."""
     records, unreadable = _sifted_values(values, first, columns)
-    times, users, actions = _columns_of(list(records.values()), columns, types)
-    return Values(times, users, actions, np.array(list(records), np.intp), unreadable)
+    found = _columns_of(list(records.values()), columns, types)
+    return Values(*found, np.array(list(records), np.intp), unreadable)
 
 
 def _sifted_values(

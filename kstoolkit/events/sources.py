@@ -11,6 +11,8 @@ from kstoolkit.events.event import Columns, Limits, limits_of, storable
 from kstoolkit.events.opening import format_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
     from kstoolkit.events.times import TimeUnit
@@ -70,7 +72,7 @@ def files(
     *,
     event_time: str,
     user: str,
-    action: str,
+    action: str | Sequence[str],
     format: str | None = None,  # noqa: A002 - what Spark and pandas call it
     max_future: Duration | None = None,
     max_text_bytes: int = 1024,
@@ -85,7 +87,9 @@ def files(
         A file, a folder (searched to the bottom) or a glob; plain, gzip or zstd.
     event_time, user, action
         Which column is what: a name, or a Spark SQL expression such as ``"lower(user)"``. Plain
-        names are the fast way: such events never enter the JVM.
+        names are the fast way: such events never enter the JVM. An action may have several parts:
+        a list of them, expressions with their names, as ``["region", "lower(op) AS operation"]``;
+        a part that is null counts as none.
     format
         ``"json"`` (one object a line), ``"csv"`` (with a header) or ``"parquet"``; told from the
         names if not given.
@@ -108,7 +112,7 @@ def files(
     if format is not None:
         format_of("", format)
     limits = limits_of(max_future, max_text_bytes, time_unit, input_timezone)
-    return Files(os.fspath(path), Columns(event_time, user, action), format, limits)
+    return Files(os.fspath(path), Columns.of(event_time, user, action), format, limits)
 
 
 def frame(
@@ -116,7 +120,7 @@ def frame(
     *,
     event_time: str,
     user: str,
-    action: str,
+    action: str | Sequence[str],
     max_future: Duration | None = None,
     max_text_bytes: int = 1024,
     time_unit: TimeUnit | None = None,
@@ -140,4 +144,4 @@ def frame(
         message = f"The frame's name has {size_bytes} bytes of UTF-8, or some that are none."
         raise ConfigurationError(message, hint=f"Give 1 to {_LONGEST_NAME_BYTES}.")
     limits = limits_of(max_future, max_text_bytes, time_unit, input_timezone)
-    return Frame(df, Columns(event_time, user, action), limits, name)
+    return Frame(df, Columns.of(event_time, user, action), limits, name)

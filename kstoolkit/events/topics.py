@@ -316,7 +316,7 @@ def kafka_topic(
     bootstrap: str | None = None,
     event_time: str,
     user: str,
-    action: str,
+    action: str | Sequence[str],
     key: str = "string",
     value: str | Reader = "json",
     starting: str | datetime | Mapping[int, int] = "earliest",
@@ -392,12 +392,14 @@ def kafka_topic(
     if not callable(value):
         _check_text("value", value, "Give 'json', an SQL expression, or a function.")
     _check_text("key", key, "Give 'string', 'bytes', or an SQL expression.")
-    for name, given in (("event_time", event_time), ("user", user), ("action", action)):
-        _check_text(name, given, "Name a field, or give an SQL expression.")
+    actions = [action] if isinstance(action, str) else action
+    given = [("event_time", event_time), ("user", user), *(("action", each) for each in actions)]
+    for name, text in given:
+        _check_text(name, text, "Name a field, or give an SQL expression.")
     address = address_of(topic, bootstrap)
     return Topic(
         address=address,
-        columns=Columns(event_time, user, action),
+        columns=Columns.of(event_time, user, action),
         key=key,
         value=value,
         starting=_starting(starting),

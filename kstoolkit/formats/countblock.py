@@ -16,6 +16,11 @@ action           dictionary<int32, string>    what; the dictionary holds each ac
 count            uint32, or uint64 if needed  how often
 ===============  ===========================  =========================================
 
+That is version 1. In version 3 an action has several parts: ``action`` is the one text of
+:mod:`kstoolkit.formats.actions`, and the schema's metadata names them, as JSON under
+``kstoolkit.parts``: ``["region", "operation"]``. Version 2 is no block: in a topic it is a user's
+bundle (:mod:`kstoolkit.formats.topicbundle`).
+
 Rows are unique in (user, window_start_ms, action) and sorted by them, users and actions by their
 place in the dictionary: long runs, which is what makes a counter a handful of bytes. A block
 travels in the shuffle and lies in the state store, and has no checksum of its own: RocksDB's
@@ -40,8 +45,9 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, FormatError
+from kstoolkit.formats.actions import parts_in, with_parts
 
-VERSION = 1
+VERSION, VERSION_OF_PARTS = 1, 3
 _NAME = "CountBlock"
 _LARGEST_UINT32 = 0xFFFF_FFFF
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -65,7 +71,8 @@ def encode(batch: pa.RecordBatch) -> bytes:
     Parameters
     ----------
     batch
-        Columns of :data:`SCHEMA`, sorted and unique as the format says.
+        Columns of :data:`SCHEMA`, sorted and unique as the format says; the metadata of its schema
+        says of which parts its actions are, if of several.
 
     Examples
     --------
@@ -76,12 +83,12 @@ def encode(batch: pa.RecordBatch) -> bytes:
     >>> decode(block).column("count").to_pylist()
     [3, 1]
     """
-    counts = batch.column("count").to_numpy()
+    counts, parts = batch.column("count").to_numpy(), parts_in(batch.schema)
     if counts.max(initial=0) <= _LARGEST_UINT32:
         columns = [*batch.columns[:3], pa.array(counts.astype(np.uint32))]
-        batch = pa.record_batch(columns, schema=_NARROW)
+        batch = pa.record_batch(columns, schema=with_parts(_NARROW, parts))
     sink = pa.BufferOutputStream()
-    sink.write(bytes([VERSION]))
+    sink.write(bytes([VERSION if parts is None else VERSION_OF_PARTS]))
     # As a global it could not be pickled; threads take three times as long for a small block.
     options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
@@ -90,7 +97,7 @@ def encode(batch: pa.RecordBatch) -> bytes:
 
 
 def decode(block: bytes) -> pa.RecordBatch:
-    """Return the block's columns, counts as uint64.
+    """Return the block's columns, counts as uint64; their schema as :func:`encode` takes it.
 
     Raises
     ------
@@ -104,8 +111,8 @@ def decode(block: bytes) -> pa.RecordBatch:
     >>> decode(encode(pa.record_batch(columns, schema=SCHEMA))).num_rows
     0
     """
-    if not block or block[0] != VERSION:
-        raise FormatError.version(_NAME, block[0] if block else 0, VERSION)
+    if not is_block(block):
+        raise FormatError.version(_NAME, block[0] if block else 0, VERSION_OF_PARTS)
     if not block.endswith(_END_OF_STREAM):
         raise _damaged(block, "they are cut short")
     try:
@@ -114,10 +121,16 @@ def decode(block: bytes) -> pa.RecordBatch:
         batch = stream.read_next_batch()
         batch.validate(full=True)  # places in dictionaries, and UTF-8, before anyone trusts them
         _check_columns(batch)
-    except (pa.ArrowException, OSError, StopIteration, UnicodeDecodeError) as error:
+        parts = parts_in(batch.schema)
+    except (ValueError, pa.ArrowException, OSError, StopIteration) as error:
         raise _damaged(block, str(error) or "there are no counters in them") from error
     count = batch.column("count").to_numpy().astype(np.uint64, copy=False)
-    return pa.record_batch([*batch.columns[:3], pa.array(count)], schema=SCHEMA)
+    return pa.record_batch([*batch.columns[:3], pa.array(count)], schema=with_parts(SCHEMA, parts))
+
+
+def is_block(value: bytes) -> bool:
+    """Whether some bytes begin as a block does."""
+    return bool(value) and value[0] in {VERSION, VERSION_OF_PARTS}
 
 
 def _check_columns(batch: pa.RecordBatch) -> None:

@@ -90,11 +90,11 @@ def _decode(value: bytes | None) -> ActionBundle:
 
 
 def _of_another_version(value: bytes | None) -> FormatError:
-    if value and value[0] > _VERSION:
-        return FormatError.version(NAME, value[0], _VERSION)
-    if value and value[0] == countblock.VERSION:
+    if value and countblock.is_block(value):
         message = f"{len(value):,} bytes that are a block of many users' counts, no {NAME}."
         return FormatError(message, hint="Their key says so too: read them as blocks.")
+    if value and value[0] > _VERSION:
+        return FormatError.version(NAME, value[0], _VERSION)
     if value is None:
         message = f"A record without a value is a tombstone, and no {NAME}."
         return FormatError(message, hint="Leave it out.")

@@ -357,7 +357,9 @@ def _counts_of(records: TopicRecords) -> dict[int, TopicCounts]:
 
 def _write(path: Path, told: dict[int, TopicCounts]) -> None:
     changed_ms = max((int(each.changed_ms.max(initial=0)) for each in told.values()), default=0)
-    with closing(ChangelogWriter(path, buckets=_BUCKETS, changed_ms=changed_ms)) as writer:
+    parts = next((each.counters.parts for each in told.values() if len(each.counters)), None)
+    writer = ChangelogWriter(path, buckets=_BUCKETS, changed_ms=changed_ms, parts=parts)
+    with closing(writer):
         for size_ms, counts in sorted(told.items()):
             for bucket, part in counts.counters.by_bucket(_BUCKETS):
                 writer.write(bucket, size_ms, part)

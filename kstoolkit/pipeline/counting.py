@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ColumnError
-from kstoolkit.events.event import OF_FILES, Limits, judge, letters
+from kstoolkit.events.event import OF_FILES, Limits, in_columns, judge, letters
 from kstoolkit.events.json import Values, read_json_values, unreadable_values
 from kstoolkit.events.times import only_utf8
 from kstoolkit.pipeline.shuffle import Grain, Tally
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 
     _Places = np.ndarray[tuple[int], np.dtype[np.intp]]
 
-COLUMNS = ("time", "user", "action", "now_ms", "raw", "file", "broken")
-"""What a row brings: the event; the clock to judge by; where it came from, or why it is none."""
+BESIDE = ("now_ms", "raw", "file", "broken")
+"""What a row brings behind its event: the clock to judge by; where it came from, or why it is none.
+
+In front are ``time``, ``user``, and ``action`` or its parts, each under its name.
+"""
 
 POISONED = "whatever counted it came to its end, time and again"
 """Why a row is broken that is on the run's skip list."""
@@ -43,7 +46,7 @@ _OTHER_TYPE = "a field is not of the type that was said of it, or that earlier r
 def counting(
     grain: Grain, limits: Limits, *, is_json: bool = False
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for ``mapInArrow``: rows of :data:`COLUMNS` in, the shuffle's records out.
+    """Return a function for ``mapInArrow``: events with :data:`BESIDE` in, the shuffle's records out.
 
     With ``is_json``, raw texts are judged as Python's JSON: Spark's parser takes more than that.
     """
@@ -59,7 +62,8 @@ def counting(
             readable = batch.filter(pa.array(good)) if broken else batch
             if readable.num_rows:
                 now_ms = pc.max(readable.column("now_ms")).as_py()
-                judged = judge(*readable.columns[:3], now_ms=now_ms, limits=limits)
+                event = in_columns(readable.columns[: -len(BESIDE)])
+                judged = judge(*event, now_ms=now_ms, limits=limits)
                 if judged.bad.size:
                     tally.set_aside(_rejected(readable, judged))
                 tally.count(judged.time_ms, judged.users, judged.actions)
@@ -76,7 +80,7 @@ def _rejected(batch: pa.RecordBatch, judged: Judged) -> pa.RecordBatch:
 def _broken(batch: pa.RecordBatch, *, is_json: bool) -> dict[int, str]:
     """Return why rows can't be read, by their places."""
     found: dict[int, str] = {}
-    for name in COLUMNS[:3]:
+    for name in batch.schema.names[: -len(BESIDE)]:
         found |= dict.fromkeys(_without_utf8(batch.column(name)), _NO_UTF8)
     told = batch.column("broken")
     if is_json:
@@ -123,9 +127,9 @@ def _reason(raw: bytes | None, file: str | None, why: str, *, is_json: bool) -> 
 
 
 def _raw(rows: pa.RecordBatch) -> list[str]:
-    """Return the raw text, or where there is none, the three columns as JSON."""
-    three = {name: _shown(rows.column(name)) for name in COLUMNS[:3]}
-    told = [dict(zip(three, each, strict=True)) for each in zip(*three.values(), strict=True)]
+    """Return the raw text, or where there is none, the event's columns as JSON."""
+    event = {name: _shown(rows.column(name)) for name in rows.schema.names[: -len(BESIDE)]}
+    told = [dict(zip(event, each, strict=True)) for each in zip(*event.values(), strict=True)]
     return [
         _text(raw) if raw is not None else json.dumps(row, default=str, ensure_ascii=False)
         for raw, row in zip(_bytes(rows.column("raw")), told, strict=True)
@@ -251,7 +255,8 @@ def _read(batch: pa.RecordBatch, first: int, reader: Reader, columns: Columns) -
     except Exception as error:  # noqa: BLE001 - whatever a function of the user's raises
         if batch.num_rows == 1:
             nothing, why = pa.array([], pa.string()), f"{type(error).__name__}: {error}"
-            yield Values(*(nothing,) * 3, np.zeros(0, np.intp), [(first, why)])
+            none = in_columns(nothing for _ in columns)
+            yield Values(*none, np.zeros(0, np.intp), [(first, why)])
             return
         middle = batch.num_rows // 2
         yield from _read(batch.slice(0, middle), first, reader, columns)
@@ -261,8 +266,7 @@ def _read(batch: pa.RecordBatch, first: int, reader: Reader, columns: Columns) -
         message = f"The function of value= gave {given.num_rows} rows for {batch.num_rows} records."
         raise ColumnError(message, hint="Give a row for each, with nulls where there is nothing.")
     rows = np.arange(first, first + batch.num_rows)
-    times, users, actions = (_column(given, name) for name in columns)
-    yield Values(times, users, actions, rows)
+    yield Values(*in_columns(_column(given, name) for name in columns), rows)
 
 
 def _column(given: pa.RecordBatch | pa.Table, name: str) -> pa.Array:

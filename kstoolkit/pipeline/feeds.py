@@ -84,9 +84,9 @@ class FileFeedPlan:
     def from_json(cls, text: str) -> FileFeedPlan:
         """Read what :meth:`to_json` wrote."""
         read = json.loads(text)
-        read["columns"] = Columns(**read["columns"])
+        read["columns"] = Columns.of(**read["columns"])
         read["limits"] = Limits(**read["limits"])
-        read["grain"] = Grain(**read["grain"])
+        read["grain"] = Grain(**read["grain"] | {"parts": read["columns"].parts})
         return cls(**read)
 
 

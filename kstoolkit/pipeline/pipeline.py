@@ -576,7 +576,8 @@ def _is_gone(source: Files, folder: RunFolder, path: str) -> bool:
 
 def _grain(pipeline: Pipeline) -> Grain:
     is_processing = pipeline.time == "processing"
-    return Grain(pipeline.cascade.pane_ms, pipeline.buckets, is_processing)
+    parts = None if isinstance(pipeline.source, Simulation) else pipeline.source.columns.parts
+    return Grain(pipeline.cascade.pane_ms, pipeline.buckets, is_processing, parts)
 
 
 def _operator_plan(pipeline: Pipeline, *, live: bool) -> Plan:
@@ -660,7 +661,7 @@ def _settings(pipeline: Pipeline, source: Files | Frame | Topic) -> Settings:
     return Settings(
         windows=pipeline.cascade.labels,
         buckets=pipeline.buckets,
-        columns=asdict(source.columns),
+        columns=source.columns.told(),
         time=pipeline.time,
         feed=_kind_of(source),
         partitions=0,

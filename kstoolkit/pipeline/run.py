@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.changelog.changelog import MIRROR, BatchFolders, Changelog, asked, numbered_rows
+from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import (
     ConfigurationError,
     KafkaError,
@@ -50,7 +51,7 @@ from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     import pandas as pd
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.changelog.changelog import Batch
-    from kstoolkit.counters.counters import Counters
     from kstoolkit.findings.finding import Finding
     from kstoolkit.operations.metrics import MetricsServer
     from kstoolkit.pipeline.progress import Progress
@@ -70,17 +70,15 @@ def _tidy(counters: Counters, window: Window) -> pd.DataFrame:
     """Return counters as a DataFrame for people."""
     import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
 
-    batch = counters.to_batch()
-    frame = pd.DataFrame(
-        {
-            "window_start": _utc_times(counters.start_ms),
-            "window_end": _utc_times(counters.start_ms + window.size_ms),
-            "user": batch.column("user").cast(pa.string()).to_pandas(),
-            "action": batch.column("action").cast(pa.string()).to_pandas(),
-            "count": counters.count.astype(np.int64),
-        }
-    )
-    return frame.sort_values(["window_start", "user", "action"], ignore_index=True)
+    columns = {
+        "window_start": _utc_times(counters.start_ms),
+        "window_end": _utc_times(counters.start_ms + window.size_ms),
+        "user": counters.to_batch().column("user").cast(pa.string()).to_pandas(),
+        **{name: texts.to_pandas() for name, texts in counters.columns().items()},
+        "count": counters.count.astype(np.int64),
+    }
+    keys = ["window_start", "user", *counters.named]
+    return pd.DataFrame(columns).sort_values(keys, ignore_index=True)
 
 
 def _utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
@@ -434,7 +432,13 @@ class Run(Viewed):
         return _user_history(self, finding.user, finding.action, findings=reported, about=finding)
 
     def counts(
-        self, window: Duration | Window, *, user: str | None = None, limit: int | None = _SHOWN_ROWS
+        self,
+        window: Duration | Window,
+        *,
+        user: str | None = None,
+        by: str | Sequence[str] | None = None,
+        where: Mapping[str, str | None] | None = None,
+        limit: int | None = _SHOWN_ROWS,
     ) -> pd.DataFrame:
         """Return the latest counts of a window, as a tidy DataFrame.
 
@@ -444,6 +448,13 @@ class Run(Viewed):
             One of the cascade's windows.
         user
             Only this user's.
+        by
+            Sums over all actions with the same values of these parts; ``[]`` for each user's sum.
+            By default each action on its own. What ``min_count`` left out is in no sum, which a
+            warning says.
+        where
+            Only actions with these values of their parts, as ``{"region": "eu-west"}``; ``None`` is
+            none. An action that is one column is called ``"action"``.
         limit
             At most so many rows, announced if there are more; ``None`` for all.
 
@@ -451,14 +462,21 @@ class Run(Viewed):
         -------
         pandas.DataFrame
             ``window_start``, ``window_end`` (UTC), ``user``, ``action``, ``count``; sorted by
-            start, user and action.
+            start, user and action. In the place of ``action`` are its parts, if it has several, or
+            those that were asked for.
+
+        Raises
+        ------
+        ColumnError
+            If there is no such part.
         """
         if limit is not None and limit < 0:
             message = f"limit is {limit}: there are no fewer rows than none."
             raise ConfigurationError(message, hint="Give 0 or more; None is all.")
         chosen = self.window(window)
         users = None if user is None else {user}
-        found = _tidy(self.changelog.counters(chosen.size_ms, users=users), chosen)
+        counters = self.changelog.counters(chosen.size_ms, users=users)
+        found = _tidy(self._asked_by(counters, chosen, by, where), chosen)
         if limit is None or len(found) <= limit:
             return found
         warnings.warn(
@@ -468,6 +486,26 @@ class Run(Viewed):
             stacklevel=2,
         )
         return found.head(limit)
+
+    def _asked_by(
+        self,
+        counters: Counters,
+        window: Window,
+        by: str | Sequence[str] | None,
+        where: Mapping[str, str | None] | None,
+    ) -> Counters:
+        """Return the counters of some actions alone, summed by some of their parts."""
+        settings = self.settings
+        if not len(counters):
+            counters = Counters.empty(settings.parts)
+        chosen = counters.where(where or {})
+        if by is None:
+            return chosen
+        least = settings.min_count[settings.windows.index(window.label)] if settings.min_count else 1
+        if least > 1:
+            message = f"Counts below {format_count(least)} were left out, and are in none of these sums."
+            warnings.warn(message, LimitedResultWarning, stacklevel=4)
+        return chosen.by([by] if isinstance(by, str) else by)
 
     def to_spark(self, spark: SparkSession, window: Duration | Window) -> DataFrame:
         """Return the latest counts of a window as a Spark DataFrame.

@@ -22,10 +22,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kstoolkit.changelog.changelog import replace_text
 from kstoolkit.errors import CheckpointError, FormatError, InputError, OutputError
+from kstoolkit.formats.actions import parts_of
 from kstoolkit.windows import Cascade, as_window
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Settings:
 
     windows: tuple[str, ...]
     buckets: int
-    columns: dict[str, str]
+    columns: dict[str, Any]
     time: str
     feed: str
     partitions: int
@@ -105,6 +106,11 @@ class Settings:
     changelog: str | None = None
     starting: dict[str, int] | None = None
     written_by: str = field(default_factory=lambda: version("kstoolkit"))
+
+    @property
+    def parts(self) -> tuple[str, ...] | None:
+        """What the parts of an action are called; ``None`` if it is one column."""
+        return tuple(part.name for part in parts_of(self.columns["action"])) or None
 
     @property
     def cascade(self) -> Cascade:

@@ -53,12 +53,14 @@ _MOST_COUNTERS = 4_000_000
 class Grain:
     """How finely events are counted before the shuffle, and among how many buckets users lie.
 
-    By ``processing_time``, windows go by the batch's clock instead of the event's time.
+    By ``processing_time``, windows go by the batch's clock instead of the event's time. Where an
+    action has several ``parts``, they are called so.
     """
 
     pane_ms: int
     buckets: int
     processing_time: bool = False
+    parts: tuple[str, ...] | None = None
 
     def panes(self, time_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the pane of each event; by processing time just one, which the operator dates."""
@@ -82,7 +84,8 @@ class Tally:
 
     def count(self, time_ms: NDArray[np.int64], users: pa.Array, actions: pa.Array) -> None:
         """Count events that were judged to be some."""
-        self._add(Counters.of(self.grain.panes(time_ms), users, actions))
+        panes, parts = self.grain.panes(time_ms), self.grain.parts
+        self._add(Counters.of(panes, users, actions, parts=parts))
 
     def set_aside(self, dead_letters: pa.RecordBatch) -> None:
         """Keep what can't be counted."""

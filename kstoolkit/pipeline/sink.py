@@ -125,10 +125,11 @@ class _TaskFiles:
         kind = row["kind"]
         length_ms = self.places.lengths_ms[max(row["level"], 0)]
         if kind == COUNTS:
-            changelog = self._changelog(row["now_ms"])
-            changelog.write(row["bucket"], length_ms, Counters.decode(row["payload"]))
+            counters = Counters.decode(row["payload"])
+            self._changelog(row["now_ms"], counters).write(row["bucket"], length_ms, counters)
         elif kind == GONE:  # told of where the changelog is a topic
-            self._changelog(row["now_ms"]).forget(length_ms, Counters.decode(row["payload"]))
+            counters = Counters.decode(row["payload"])
+            self._changelog(row["now_ms"], counters).forget(length_ms, counters)
         elif kind == DEAD_LETTERS:
             self._write_dead_letters(from_ipc(row["payload"]))
         elif kind == MATERIAL:
@@ -147,12 +148,14 @@ class _TaskFiles:
             "material": self.material,
         }
 
-    def _changelog(self, now_ms: int) -> Any:
+    def _changelog(self, now_ms: int, counters: Counters) -> Any:
         if self.changelog is None:
             path = self._path(self.places.changelog)
             outbox, buckets = self.places.outbox, self.places.buckets
             if outbox is None:
-                self.changelog = ChangelogWriter(path, buckets=buckets, changed_ms=now_ms)
+                self.changelog = ChangelogWriter(
+                    path, buckets=buckets, changed_ms=now_ms, parts=counters.parts
+                )
             else:
                 self.changelog = OutboxWriter(path, outbox, changed_ms=now_ms)
             self.open_files.callback(self.changelog.close)

@@ -23,7 +23,7 @@ from pyspark.sql.types import StringType, StructType
 
 import kstoolkit
 from kstoolkit.events.files import BROKEN, FILE, NOW, RAW
-from kstoolkit.pipeline.counting import COLUMNS, counting
+from kstoolkit.pipeline.counting import BESIDE, counting
 from kstoolkit.pipeline.dataframes import column_of, unreadable
 from kstoolkit.pipeline.feeds import FileFeed, FileFeedPlan, LineFeed, Reader
 from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
@@ -274,10 +274,10 @@ def counted_columns(
     df: DataFrame, columns: Columns, beside: list[Column], count: Counting
 ) -> DataFrame:
     """Return what expressions over a DataFrame's columns give, counted for the shuffle."""
-    given = dict(zip(COLUMNS, columns, strict=False))
+    given = dict(zip(("time", "user", *(columns.parts or ["action"])), columns, strict=True))
     try:
         chosen = [column_of(df, text).alias(name) for name, text in given.items()]
-        aliased = [column.alias(name) for column, name in zip(beside, COLUMNS[3:], strict=True)]
+        aliased = [column.alias(name) for column, name in zip(beside, BESIDE, strict=True)]
         rows = df.select(*chosen, *aliased)
         _ = rows.schema  # over Connect, only this makes Spark look at the expressions
     except AnalysisException as error:
