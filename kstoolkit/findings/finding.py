@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from html import escape
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.peers import FEWEST_WINDOWS, never_null
+from kstoolkit.formats.actions import split, values_in_words
 from kstoolkit.moments import moment_of
 from kstoolkit.records import Viewed, counted, facts_html, rows_html
 from kstoolkit.units import format_count
@@ -50,7 +52,7 @@ def sentence(finding: Finding) -> str:
     does 2–14 in an hour (19 earlier hours, 4,112 peers); chance of this or more: 3 in 10⁹.
     """
     often = "once" if finding.count == 1 else f"{format_count(finding.count)} times"
-    parts: list[str | None] = [f"{finding.user} did “{finding.action}” {often} {_when(finding)}"]
+    parts: list[str | None] = [f"{finding.user} did {_what(finding)} {often} {_when(finding)}"]
     if finding.ceiling is not None:
         one = _one(finding)
         per = one if one.startswith("a") else f"in {one}"
@@ -93,6 +95,14 @@ def chance(log10_probability: float | None) -> str:
     if exponent <= _PLAIN_EXPONENT:
         return f"{mantissa} in {10**exponent:,}"
     return f"{mantissa} in 10{str(exponent).translate(_SUPERSCRIPTS)}"
+
+
+def _what(finding: Finding) -> str:
+    """Say what was done: the action, or each of its parts by name."""
+    if finding.by is None:
+        return f"“{finding.action}”"
+    told = [f"{name} “{text}”" for name, text in zip(finding.by, finding.values(), strict=True)]
+    return ", ".join(told) or "all together"
 
 
 def _usual(finding: Finding) -> str | None:
@@ -174,7 +184,7 @@ def evidence(finding: Finding) -> list[tuple[str, str]]:
     levels = ", ".join(f"{name} {format_count(n)}" for name, n in finding.other_levels.items())
     return [
         ("user", finding.user),
-        ("action", finding.action),
+        *zip(finding.by or ["action"], finding.values() or [finding.what], strict=True),
         ("window", f"{finding.window} from {finding.window_start:%Y-%m-%d %H:%M:%S} UTC"),
         ("count", format_count(finding.count)),
         ("expected", finding.expected),
@@ -193,7 +203,7 @@ def in_short(finding: Finding) -> str:
         against.append(f"ceiling {told['ceiling']}")
     if finding.log10_probability is not None:
         against.append(f"chance {told['chance of this or more']}")
-    count, who = told["count"], f"{finding.user!r}, {finding.action!r}"
+    count, who = told["count"], f"{finding.user!r}, {finding.what!r}"
     return f"{who}: {count} in {told['window']}, {', '.join(against)}"
 
 
@@ -203,7 +213,7 @@ def _cells(row: Finding) -> tuple[str, ...]:
     if row.ceiling is not None:
         why = f"ceiling {format_count(row.ceiling)}"
     count = format_count(row.count)
-    return (row.user, row.action, row.window, start, count, row.expected, why)
+    return (row.user, row.what, row.window, start, count, row.expected, why)
 
 
 _IF_KNOWN = ("ceiling", "expected_low", "expected_high", "baseline_windows", "peers")
@@ -217,9 +227,17 @@ FINDINGS_SCHEMA = pa.schema(
         *never_null(pa.int64(), "first_seen_ms"),
         ("first_seen_window", pa.string()),
         ("other_levels", pa.map_(pa.string(), pa.int64())),
+        ("by", pa.string()),
     ]
 )
-"""The table of findings, as it is stored: the fields of :class:`Finding`, one row each."""
+"""The table of findings, as it is stored: the fields of :class:`Finding`, one row each.
+
+Of an action of several parts, ``by`` is the names of those that the rule looks at, as JSON, and
+``action`` their one text (:mod:`kstoolkit.formats.actions`).
+"""
+
+_ALL_PARTS = b"kstoolkit.all_parts"
+"""In a table's metadata: what all parts of a run's actions are called, also those no rule is by."""
 
 _SHOWN = 20
 _RECORDS_AT_ONCE = 10_000
@@ -256,6 +274,9 @@ class Finding(Viewed):
     other_levels
         What the other levels of the cascade counted at that time, by label: the window around this
         one, or the busiest of those inside.
+    by
+        The parts of an action that the rule looks at, where an action has several, or where it
+        looks at all that a user does: ``action`` is then their one text.
     """
 
     rule: str
@@ -275,6 +296,24 @@ class Finding(Viewed):
     first_seen_ms: int = 0
     first_seen_window: str | None = None
     other_levels: dict[str, int] = field(default_factory=dict)
+    by: tuple[str, ...] | None = None
+
+    @property
+    def parts(self) -> dict[str, str | None]:
+        """What was done, by the names of its columns; a part that is null is ``None``."""
+        if self.by is None:
+            return {"action": self.action}
+        texts = split(pa.array([self.action], pa.string()), len(self.by))
+        return {name: text[0].as_py() for name, text in zip(self.by, texts, strict=True)}
+
+    def values(self) -> list[str]:
+        """Return what was done for people, a text for each part."""
+        return values_in_words(self.parts.values())
+
+    @property
+    def what(self) -> str:
+        """What was done for people: the action, or its parts one behind the other."""
+        return ", ".join(self.values()) or "all together"
 
     @property
     def window_start(self) -> datetime:
@@ -310,6 +349,7 @@ class Finding(Viewed):
     def to_pandas(self) -> pd.DataFrame:
         """Return a table of one row, with the columns of :meth:`Findings.to_pandas`."""
         row = asdict(self) | {"other_levels": list(self.other_levels.items())}
+        row["by"] = None if self.by is None else json.dumps(self.by)
         return Findings(pa.Table.from_pylist([row], schema=FINDINGS_SCHEMA)).to_pandas()
 
     def __repr__(self) -> str:
@@ -317,6 +357,19 @@ class Finding(Viewed):
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(self.sentence)}</p>{facts_html(evidence(self))}"
+
+
+def as_stored(findings: pa.Table) -> pa.Table:
+    """Return findings with the columns of :data:`FINDINGS_SCHEMA`, also those of before ``by``."""
+    if "by" not in findings.column_names:
+        findings = findings.append_column("by", pa.nulls(findings.num_rows, pa.string()))
+    return findings.select(FINDINGS_SCHEMA.names).cast(FINDINGS_SCHEMA)
+
+
+def of_actions(findings: pa.Table, parts: Sequence[str] | None) -> pa.Table:
+    """Return a table of findings that knows all parts of an action, also those no rule is by."""
+    told = None if parts is None else {_ALL_PARTS: json.dumps(list(parts))}
+    return findings.replace_schema_metadata(told)
 
 
 class Findings(Viewed, Sequence[Finding]):
@@ -334,7 +387,7 @@ class Findings(Viewed, Sequence[Finding]):
     """
 
     def __init__(self, table: pa.Table) -> None:
-        self.table = table.select(FINDINGS_SCHEMA.names).cast(FINDINGS_SCHEMA)
+        self.table = as_stored(table).replace_schema_metadata(table.schema.metadata)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -372,7 +425,7 @@ class Findings(Viewed, Sequence[Finding]):
         import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
 
         times = {"window_start_ms": "window_start", "first_seen_ms": "first_seen"}
-        table = self.table.drop_columns(["other_levels", "window_ms"])
+        table = self._in_parts().drop_columns(["other_levels", "window_ms", "by"])
         for name, timestamp in times.items():
             at = table.schema.get_field_index(name)
             stamps = table[name].cast(pa.timestamp("ms", tz="UTC"))
@@ -389,7 +442,32 @@ class Findings(Viewed, Sequence[Finding]):
     def to_json_rows(self) -> list[dict[str, Any]]:
         """Return one plain dictionary a finding: its fields, probability, end and sentence."""
         derived = ("window_end_ms", "probability", "sentence")
-        return [asdict(row) | {name: getattr(row, name) for name in derived} for row in self]
+        parts = self.parts
+        rows = (asdict(row) | {name: getattr(row, name) for name in derived} for row in self)
+        if parts == ("action",):
+            return [{name: told for name, told in row.items() if name != "by"} for row in rows]
+        return [_with(parts, found.parts, row) for found, row in zip(self, rows, strict=True)]
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What the columns are called that say what was done: ``action``, or its parts."""
+        told = [None if by is None else json.loads(by) for by in self.table["by"].unique().to_pylist()]
+        names = {name: None for by in told for name in (["action"] if by is None else by)}
+        known = (self.table.schema.metadata or {}).get(_ALL_PARTS)
+        return tuple(json.loads(known)) if known else tuple(names) or ("action",)
+
+    def _in_parts(self) -> pa.Table:
+        """Return the table with a column for each part in the place of the action."""
+        parts = self.parts
+        if parts == ("action",):
+            return self.table
+        rows = [found.parts for found in self]
+        at = self.table.schema.get_field_index("action")
+        table = self.table.remove_column(at)
+        for name in reversed(parts):
+            texts = pa.array([row.get(name) for row in rows], pa.string())
+            table = table.add_column(at, name, texts)
+        return table
 
     def __repr__(self) -> str:
         return f"Findings({self._facts()})"
@@ -413,7 +491,23 @@ class Findings(Viewed, Sequence[Finding]):
 
 
 def _record(row: dict[str, Any]) -> Finding:
-    return Finding(**row | {"other_levels": dict(row["other_levels"] or ())})
+    by = None if row["by"] is None else tuple(json.loads(row["by"]))
+    return Finding(**row | {"other_levels": dict(row["other_levels"] or ()), "by": by})
+
+
+def _with(
+    names: Sequence[str], parts: Mapping[str, str | None], row: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a row with its parts in the place of the action."""
+    told: dict[str, Any] = {}
+    for name, value in row.items():
+        if name == "action":
+            told |= {part: parts.get(part) for part in names}
+        elif name == "by":
+            told["by"] = list(parts)
+        else:
+            told[name] = value
+    return told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.peers import codes_in, encoded, integers, never_null
+from kstoolkit.formats.actions import in_words, parts_in, split
 from kstoolkit.units import Duration, format_count
 from kstoolkit.windows import as_window
 
@@ -97,14 +98,25 @@ def rank_users(
         "score": pa.array(np.log1p(n) - np.log10(burst) - np.log10(mix)),
         "events": pa.array(n.astype(np.int64)),
         "busiest": pa.array(busiest),
-        "main_action": actions.take(pa.array(main_action)),
+        "main_action": actions.take(pa.array(main_action)).cast(pa.string()),
         "main_share": pa.array(main_share),
         "alike_users": pa.array(alike[bucket]),
         "busiest_share": pa.array(burst),
         "mix_share": pa.array(mix),
     }
+    parts = parts_in(totals.schema)
+    main = {"main_action": columns["main_action"]}
+    if parts is not None:
+        texts = split(columns["main_action"], len(parts))
+        main = {f"main_{name}": text for name, text in zip(parts, texts, strict=True)}
+        columns["main_action"] = in_words(columns["main_action"], len(parts))
     columns["reason"] = _reasons(columns, as_window(window).label)
     ranked = pa.table([columns[name] for name in _RANKING_SCHEMA.names], schema=_RANKING_SCHEMA)
+    at = ranked.schema.get_field_index("main_action")
+    if parts is not None:
+        ranked = ranked.remove_column(at)
+        for name in reversed(main):
+            ranked = ranked.add_column(at, name, main[name])
     return ranked.sort_by([("score", "descending"), ("user", "ascending")])
 
 

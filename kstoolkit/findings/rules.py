@@ -33,11 +33,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, OutputError, guessed
+from kstoolkit.formats.actions import checked
 from kstoolkit.markup import plain, shortened
 from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from kstoolkit.units import Duration
 
@@ -81,6 +82,17 @@ def names(field: str, values: Any) -> tuple[str, ...]:
     return given
 
 
+def _by(given: str | Iterable[str] | None) -> tuple[str, ...] | None:
+    """Return the names of parts; none of them is all that a user does."""
+    if given is None or isinstance(given, str):
+        return None if given is None else (given,)
+    return names("by", given) if (given := tuple(given)) else ()
+
+
+def _by_in_words(by: tuple[str, ...] | None) -> str:
+    return "" if by is None else f" by {', '.join(by)}" if by else " in all"
+
+
 def _regular(pattern: Any) -> str:
     """Return a regular expression of RE2, which any input matches in linear time."""
     hint = "Write a regular expression of RE2's syntax, such as 'bot-[0-9]+'."
@@ -107,36 +119,49 @@ class Ceiling:
     count
         The highest count that is still in order.
     actions
-        Only these actions; all by default.
+        Only these actions; all by default. Where an action has several parts, ``by`` names the one
+        of which these are values.
+    by
+        Which part of an action, or parts, the count is of: the sum over all actions with the same
+        values of these; ``[]`` is all that a user does. By default each action on its own.
 
     Raises
     ------
     ConfigurationError
-        If the count is no whole number from 0 on, or ``actions`` is empty or no list of names.
+        If the count is no whole number from 0 on, or ``actions`` or ``by`` is no list of names.
 
     Examples
     --------
     >>> Ceiling("1 minute", 100, actions=["login"]).name
     'Ceiling 100 per 1 minute on login'
+    >>> Ceiling("1 hour", 9000, by="region").name, Ceiling("1 hour", 9000, by=[]).name
+    ('Ceiling 9000 per 1 hour by region', 'Ceiling 9000 per 1 hour in all')
     """
 
     window: Window
     count: int
     actions: tuple[str, ...] | None
+    by: tuple[str, ...] | None
 
     def __init__(
-        self, window: Duration | Window, count: int, actions: Iterable[str] | None = None
+        self,
+        window: Duration | Window,
+        count: int,
+        actions: Iterable[str] | None = None,
+        *,
+        by: str | Iterable[str] | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "window", as_window(window))
         put(self, "count", whole("count", count, least=0))
         put(self, "actions", None if actions is None else names("actions", actions))
+        put(self, "by", _by(by))
 
     @property
     def name(self) -> str:
         """The rule in a few words; part of a finding's key."""
         on = "" if self.actions is None else f" on {', '.join(self.actions)}"
-        return f"Ceiling {self.count} per {self.window.label}{on}"
+        return f"Ceiling {self.count} per {self.window.label}{on}{_by_in_words(self.by)}"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -152,34 +177,45 @@ class Unusual:
         times the tests of a day (cells times windows a day) does not exceed this.
     min_count
         Counts below this are never unusual.
+    by
+        As of :class:`Ceiling`: what is usual is told of these sums, each user's and its peers'.
 
     Raises
     ------
     ConfigurationError
-        If the budget is not positive, or ``min_count`` is no whole number from 1 on.
+        If the budget is not positive, ``min_count`` is no whole number from 1 on, or ``by`` is no
+        list of names.
 
     Examples
     --------
     >>> Unusual("1 day", false_alarms_per_day=0.5)
-    Unusual(window=Window('1 day'), false_alarms_per_day=0.5, min_count=5)
+    Unusual(window=Window('1 day'), false_alarms_per_day=0.5, min_count=5, by=None)
     """
 
     window: Window
     false_alarms_per_day: float
     min_count: int
+    by: tuple[str, ...] | None
 
     def __init__(
-        self, window: Duration | Window, false_alarms_per_day: float = 5, min_count: int = 5
+        self,
+        window: Duration | Window,
+        false_alarms_per_day: float = 5,
+        min_count: int = 5,
+        *,
+        by: str | Iterable[str] | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "window", as_window(window))
         put(self, "false_alarms_per_day", positive("false_alarms_per_day", false_alarms_per_day))
         put(self, "min_count", whole("min_count", min_count, least=1))
+        put(self, "by", _by(by))
 
     @property
     def name(self) -> str:
         """The rule in a few words; part of a finding's key."""
-        return f"Unusual {self.window.label}, {self.false_alarms_per_day:g} false alarms a day"
+        budget = f"{self.false_alarms_per_day:g} false alarms a day"
+        return f"Unusual {self.window.label}, {budget}{_by_in_words(self.by)}"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -228,14 +264,60 @@ DEFAULT_RULES: tuple[Rule, ...] = (Unusual("1 hour", false_alarms_per_day=5),)
 """What is looked for unless you say otherwise."""
 
 
-def rules_on(rules: Iterable[Rule], window: Duration | Window) -> list[Ceiling | Unusual]:
-    """Return the rules that look at this window."""
+By = tuple[str, ...] | None
+"""By which parts of an action a rule looks at counts; ``None`` is each action on its own."""
+
+
+def rules_on(
+    rules: Iterable[Rule], window: Duration | Window, by: By = None
+) -> list[Ceiling | Unusual]:
+    """Return the rules that look at this window, by these parts of an action."""
     wanted = as_window(window)
     looking = [rule for rule in rules if not isinstance(rule, Exempt)]
-    return [rule for rule in looking if rule.window == wanted]
+    return [rule for rule in looking if rule.window == wanted and rule.by == by]
 
 
-def material_floor(rules: Iterable[Rule], window: Duration | Window) -> int | None:
+def bys_on(rules: Iterable[Rule], window: Duration | Window) -> list[By]:
+    """Return by which parts of an action rules look at this window, each once."""
+    wanted = as_window(window)
+    looking = [rule for rule in rules if not isinstance(rule, Exempt)]
+    return list(dict.fromkeys(rule.by for rule in looking if rule.window == wanted))
+
+
+def of_parts(rules: Iterable[Rule], parts: Sequence[str]) -> tuple[Rule, ...]:
+    """Return rules as they apply to actions of these parts: names in their order.
+
+    Raises
+    ------
+    ColumnError
+        If a rule is by a part that there is not.
+    ConfigurationError
+        If it names actions, and the action has several parts of which none is chosen.
+
+    Examples
+    --------
+    >>> of_parts([Ceiling("1 hour", 9, by=["op", "region"])], ["region", "op"])[0].by is None
+    True
+    """
+    return tuple(_of_parts(rule, parts) for rule in rules)
+
+
+def _of_parts(rule: Rule, parts: Sequence[str]) -> Rule:
+    if isinstance(rule, Exempt):
+        return rule
+    given = None if rule.by is None else checked(parts, rule.by, what="by")
+    by = None if given == tuple(parts) else given
+    if isinstance(rule, Unusual):
+        return Unusual(rule.window, rule.false_alarms_per_day, rule.min_count, by=by)
+    if rule.actions is not None and len(parts if by is None else by) != 1:
+        message = f"The rule {rule.name!r} names actions, and no one part of which they are values."
+        raise ConfigurationError(message, hint=f"Give by=, one of: {', '.join(parts)}.")
+    return Ceiling(rule.window, rule.count, rule.actions, by=by)
+
+
+def material_floor(
+    rules: Iterable[Rule], window: Duration | Window, by: By = None
+) -> int | None:
     """Return the smallest count that a rule on this window could find; ``None``: it has no rule.
 
     Examples
@@ -245,14 +327,14 @@ def material_floor(rules: Iterable[Rule], window: Duration | Window) -> int | No
     """
     floors = [
         rule.count + 1 if isinstance(rule, Ceiling) else rule.min_count
-        for rule in rules_on(rules, window)
+        for rule in rules_on(rules, window, by)
     ]
     return min(floors, default=None)
 
 
-def needs_baseline(rules: Iterable[Rule], window: Duration | Window) -> bool:
+def needs_baseline(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> bool:
     """Return whether a rule on this window compares with what users did before."""
-    return any(isinstance(rule, Unusual) for rule in rules_on(rules, window))
+    return any(isinstance(rule, Unusual) for rule in rules_on(rules, window, by))
 
 
 def check_windows(rules: Iterable[Rule], counted: Iterable[Window]) -> None:

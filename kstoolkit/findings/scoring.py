@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,13 +13,14 @@ from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.peers import integers
 from kstoolkit.findings.rules import Ceiling, Unusual, exempted, material_floor, rules_on
 from kstoolkit.findings.tails import Prior
+from kstoolkit.formats.actions import parts_in, split
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kstoolkit.findings.peers import Integers
-    from kstoolkit.findings.rules import Rule
+    from kstoolkit.findings.rules import By, Rule
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
@@ -32,6 +34,7 @@ def score(
     rules: Sequence[Rule],
     window: Duration | Window,
     *,
+    by: By = None,
     seen_ms: int | None = None,
 ) -> pa.Table:
     """Return the findings among some counts of one kind of window.
@@ -40,7 +43,8 @@ def score(
     ----------
     material
         ``window_start_ms``, ``user``, ``action``, ``count``; and, for rules that need a baseline,
-        ``n`` and ``sum`` of the cell's other windows.
+        ``n`` and ``sum`` of the cell's other windows. Of actions of several parts, the schema's
+        metadata names them.
     moments
         What peers do, of :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA`, all buckets pooled. A
         window is scored with the newest moments by its start; without any there are no findings
@@ -49,6 +53,8 @@ def score(
         All rules; those on other windows are passed over.
     window
         Which kind of window this is.
+    by
+        By which parts of an action the counts are sums; other rules are passed over.
     seen_ms
         When this is looked at, epoch ms UTC: the batch's time, the same again in a replay. By
         default the end of each window.
@@ -66,13 +72,13 @@ def score(
     ['b']
     """
     kind = as_window(window)
-    floor = material_floor(rules, kind)
+    floor = material_floor(rules, kind, by)
     if floor is None:
         return FINDINGS_SCHEMA.empty_table()
     large = material.filter(pc.greater_equal(material["count"], floor))
     large = large.filter(pc.invert(exempted(rules, large["user"].cast(pa.string()))))
     evidence = _Evidence(large, moments)
-    found = [_found(rule, large, evidence, seen_ms) for rule in rules_on(rules, kind)]
+    found = [_found(rule, large, evidence, seen_ms) for rule in rules_on(rules, kind, by)]
     return pa.concat_tables(found)
 
 
@@ -119,7 +125,9 @@ def _found(
     else:
         chosen, own = _improbable(rule, evidence)
     picked = rows.take(pa.array(chosen))
+    parts = parts_in(rows.schema)
     same: dict[str, object] = {"rule": rule.name, "kind": type(rule).__name__}
+    same |= {} if parts is None else {"by": json.dumps(list(parts))}
     same |= {"window": rule.window.label, "window_ms": rule.window.size_ms}
     ends = pc.add(picked["window_start_ms"], rule.window.size_ms)
     seen = ends if seen_ms is None else pa.repeat(seen_ms, len(chosen))
@@ -147,8 +155,9 @@ def _above(
     """Return the rows above the ceiling, and the ceiling as a column."""
     above = evidence.count > rule.count
     if rule.actions is not None:
-        meant = pc.is_in(rows["action"].cast(pa.string()), value_set=pa.array(rule.actions))
-        above &= meant.to_numpy()
+        parts, texts = parts_in(rows.schema), rows["action"].cast(pa.string()).combine_chunks()
+        told = texts if parts is None else split(texts, len(parts))[0]
+        above &= np.asarray(pc.is_in(told, value_set=pa.array(rule.actions)))
     chosen = np.flatnonzero(above)
     return chosen, {"ceiling": pa.array(np.full(len(chosen), rule.count))}
 

@@ -6,24 +6,27 @@ that are complete: no stream, nothing counted again.
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kstoolkit.findings.baselines import REPORTS_PER_CALL, Baselines
-from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
+from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, of_actions
 from kstoolkit.findings.peers import codes_in, encoded, integers, places
-from kstoolkit.findings.rules import check_windows, needs_baseline
+from kstoolkit.findings.rules import bys_on, check_windows, needs_baseline, of_parts
 from kstoolkit.findings.scoring import score
+from kstoolkit.formats.actions import chosen, parts_in, with_parts
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from kstoolkit.findings.peers import Flags, Integers
-    from kstoolkit.findings.rules import Rule
+    from kstoolkit.findings.rules import By, Rule
     from kstoolkit.windows import Window
 
 
@@ -178,7 +181,7 @@ def _span(findings: pa.Table, level: Window) -> tuple[Integers, Integers]:
 def _story(findings: pa.Table) -> Integers:
     """Return one number for each kind of rule, user and action."""
     story = np.zeros(findings.num_rows, np.int64)
-    for name in ("kind", "user", "action"):
+    for name in ("kind", "user", "by", "action"):
         texts, codes = encoded(findings[name])
         story = np.unique(story * (len(texts) + 1) + codes, return_inverse=True)[1]
     return story
@@ -217,19 +220,62 @@ def find_in_windows(levels: Mapping[Any, pa.Table], rules: Sequence[Rule]) -> Fi
     """
     counts = {as_window(window): table for window, table in levels.items()}
     check_windows(rules, counts)
-    found = [_found(window, table, rules) for window, table in counts.items()]
+    parts = next((parts_in(table.schema) for table in counts.values()), None)
+    rules = of_parts(rules, ("action",) if parts is None else parts)
+    found = [
+        _found(window, by_parts(table, by), rules, by)
+        for window, table in counts.items()
+        for by in bys_on(rules, window)
+    ]
     folded = fold_stories(merge_findings(found))
-    return Findings(with_other_levels(folded, counts))
+    return Findings(of_actions(with_levels(folded, counts), parts))
 
 
-def _found(window: Window, counts: pa.Table, rules: Sequence[Rule]) -> pa.Table:
-    if not needs_baseline(rules, window):
-        return score(counts, None, rules, window)
+def by_parts(counts: pa.Table, by: By) -> pa.Table:
+    """Return the sums of counts over all actions with the same values of some parts.
+
+    Examples
+    --------
+    >>> hours = {"window_start_ms": [0, 0], "user": ["a", "a"], "action": ["x", "y"]}
+    >>> by_parts(pa.table(hours | {"count": [3, 4]}), ())["count"].to_pylist()
+    [7]
+    """
+    if by is None:
+        return counts
+    told = parts_in(counts.schema)
+    actions = counts["action"].combine_chunks().dictionary_encode()
+    names = ("action",) if told is None else told
+    texts = chosen(actions.dictionary, names, by).cast(pa.string()).take(actions.indices)
+    key = ["window_start_ms", "user", "action"]
+    at = counts.schema.get_field_index("action")
+    summed = counts.set_column(at, "action", texts).select([*key, "count"])
+    summed = summed.group_by(key, use_threads=False).aggregate([("count", "sum")])
+    summed = summed.rename_columns([*key, "count"])
+    return summed.cast(with_parts(summed.schema, by))
+
+
+def with_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> pa.Table:
+    """Return :func:`with_other_levels` of findings by whatever parts of an action."""
+    whole = next((parts_in(table.schema) for table in levels.values()), None)
+    found = [findings.slice(0, 0)]
+    for told in findings["by"].unique().to_pylist():
+        by = None if told is None else tuple(json.loads(told))
+        same = findings["by"].is_null() if told is None else pc.equal(findings["by"], told)
+        view = None if by == whole else by
+        counted = {window: by_parts(table, view) for window, table in levels.items()}
+        found.append(with_other_levels(findings.filter(same), counted))
+    return pa.concat_tables(found).sort_by([(name, "ascending") for name in _ORDER])
+
+
+def _found(window: Window, counts: pa.Table, rules: Sequence[Rule], by: By) -> pa.Table:
+    if not needs_baseline(rules, window, by):
+        return score(counts, None, rules, window, by=by)
     baselines = Baselines.empty(window.size_ms, window.every_ms)
     found = [FINDINGS_SCHEMA.empty_table()]
     for some in _in_order(counts):
         seen = baselines.observe(some)
-        found.append(score(seen.material, seen.moments, rules, window))
+        material = seen.material.replace_schema_metadata(counts.schema.metadata)
+        found.append(score(material, seen.moments, rules, window, by=by))
     return pa.concat_tables(found)
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,15 +32,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_PARTS = b"kstoolkit.parts"
+_PARTS, _VIEW = b"kstoolkit.parts", b"kstoolkit.view"
 """In a schema's metadata: what the parts of its actions are called, as JSON."""
 
 MOST_PARTS = 8
 """So many parts has an action at most."""
 
 SEPARATOR, _ESCAPE = "\x1f", "\x1b"
-_NONE = f"{_ESCAPE}0"
+NONE = f"{_ESCAPE}0"
 _ESCAPED = {_ESCAPE: f"{_ESCAPE}1", SEPARATOR: f"{_ESCAPE}2"}
+UNESCAPED = tuple((escape, char) for char, escape in reversed(_ESCAPED.items()))
+"""What in a part is which character, in the order in which it is put back."""
 _MOST_PLACES = 1 << 22
 _NAMED = re.compile(r"(?P<expression>.+?)\s+AS\s+`?(?P<name>[^\W\d]\w*)`?", re.DOTALL | re.I)
 _TAKEN = {
@@ -118,8 +120,12 @@ def parts_in(schema: pa.Schema) -> tuple[str, ...] | None:
     return None if told is None else tuple(json.loads(told))
 
 
-def with_parts(schema: pa.Schema, parts: Sequence[str] | None) -> pa.Schema:
+def with_parts(
+    schema: pa.Schema, parts: Sequence[str] | None, *, is_view: bool = False
+) -> pa.Schema:
     """Return the schema with what the parts of its actions are called.
+
+    A view has some of the parts alone, or none of them: what is counted is summed by these.
 
     Examples
     --------
@@ -128,7 +134,13 @@ def with_parts(schema: pa.Schema, parts: Sequence[str] | None) -> pa.Schema:
     """
     if parts is None:
         return schema
-    return schema.with_metadata({**(schema.metadata or {}), _PARTS: json.dumps(list(parts))})
+    told: dict[bytes, Any] = {_PARTS: json.dumps(list(parts))} | ({_VIEW: b"1"} if is_view else {})
+    return schema.with_metadata({**(schema.metadata or {}), **told})
+
+
+def view_in(schema: pa.Schema) -> tuple[str, ...] | None:
+    """Return by which parts a view is; ``None`` if it is none."""
+    return parts_in(schema) if _VIEW in (schema.metadata or {}) else None
 
 
 def joined(parts: Sequence[pa.DictionaryArray]) -> pa.DictionaryArray:
@@ -181,7 +193,7 @@ def _escaped(texts: pa.Array) -> pa.Array:
     texts = texts.cast(pa.string())
     for char, escape in _ESCAPED.items():
         texts = pc.replace_substring(texts, char, escape)
-    return pa.concat_arrays([texts, pa.array([_NONE])])
+    return pa.concat_arrays([texts, pa.array([NONE])])
 
 
 def split(texts: pa.Array, number: int) -> list[pa.Array]:
@@ -204,8 +216,8 @@ def split(texts: pa.Array, number: int) -> list[pa.Array]:
 
 
 def _plain(texts: pa.Array) -> pa.Array:
-    none = pc.equal(texts, _NONE)
-    for char, escape in reversed(_ESCAPED.items()):
+    none = pc.equal(texts, NONE)
+    for escape, char in UNESCAPED:
         texts = pc.replace_substring(texts, escape, char)
     return pc.if_else(none, pa.scalar(None, pa.string()), texts)
 
@@ -267,17 +279,18 @@ def matching(
     return found
 
 
-def in_words(text: str, number: int) -> str:
-    r"""Return a joined text for people, its parts one behind the other.
+def in_words(texts: pa.Array, number: int) -> pa.Array:
+    r"""Return joined texts for people, the parts one behind the other.
 
     Examples
     --------
-    >>> in_words("eu-west\x1fdelete", 2), in_words("\x1b0\x1fdelete", 2), in_words("", 0)
-    ('eu-west, delete', 'none, delete', 'all together')
+    >>> in_words(pa.array(["eu-west\x1fdelete", "\x1b0\x1fdelete"]), 2).to_pylist()
+    ['eu-west, delete', 'none, delete']
     """
     if not number:
-        return "all together"
-    return ", ".join(values_in_words(value.as_py() for (value,) in split(pa.array([text]), number)))
+        return pa.array(["all together"] * len(texts), pa.string())
+    columns = [pc.fill_null(part, "none") for part in split(texts, number)]
+    return pc.binary_join_element_wise(*columns, ", ")
 
 
 def values_in_words(values: Iterable[str | None]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from kstoolkit.counters.bucket import Bucket, Changes, Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
+from kstoolkit.formats.actions import with_parts
 from kstoolkit.pipeline.shuffle import (
     BLOCK,
     DEAD_LETTERS,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from kstoolkit.findings.rules import By
     from kstoolkit.windows import Cascade
 
 
@@ -72,23 +74,45 @@ _REMEMBERED_WINDOWS = 28
 """A baseline that nothing was added to for four weeks is forgotten, and not before 28 windows."""
 
 
+class View(NamedTuple):
+    """What rules look at: counts of a level, by some parts of an action or each on its own.
+
+    ``floor`` is the smallest count that any of them could flag; ``baseline``, whether one rests on
+    a user's own history.
+    """
+
+    level: int
+    by: By
+    floor: int
+    baseline: bool
+
+    @property
+    def key(self) -> str:
+        """The key of the block that has its baselines."""
+        told = "" if self.by is None else f"/{json.dumps(self.by)}"
+        return f"history/{self.level}{told}"
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What the operator does for a run; ``cascade``, ``buckets`` and ``live`` are a ``Bucket``'s.
 
-    ``floors`` has for each level the smallest count that any rule could flag, ``None`` where no
-    rule looks; ``baselines``, whether a rule rests on a user's own history there. If ``whole``, the
-    changelog takes all counts of a user's window when one of them changes, and is told of windows
-    that expire: as a topic does, whose compaction keeps the last record.
+    ``views`` has what any rule looks at. If ``whole``, the changelog takes all counts of a user's
+    window when one of them changes, and is told of windows that expire: as a topic does, whose
+    compaction keeps the last record.
     """
 
     cascade: Cascade
     buckets: int
     live: bool
-    floors: tuple[int | None, ...]
-    baselines: tuple[bool, ...]
+    views: tuple[View, ...]
     processing_time: bool = False
     whole: bool = False
+
+    @property
+    def sums(self) -> bool:
+        """Whether rules look at sums, for which all counts of a user's window are needed."""
+        return any(view.by is not None for view in self.views)
 
 
 class CascadeOperator(StatefulProcessor):
@@ -120,15 +144,18 @@ class CascadeOperator(StatefulProcessor):
             number,
             self.plan.buckets,
             live=self.plan.live,
-            whole=self.plan.whole,
+            whole=self.plan.whole or self.plan.sums,
         )
         done = cascade.advance(arrivals, now_ms=now_ms, flush=flush, feeds=feeds)
         out = [(DEAD_LETTERS, -1, payload) for payload in dead]
         left_out: dict[int, int] = {}
         for changes in done.changes:
             out.extend(self._reported(changes, left_out))
-            out.extend(self._judged(cascade, changes))
-        for level, gone in done.gone.items():
+            self._forget_stale(changes)
+            for view in self.plan.views:
+                if view.level == changes.level:
+                    out.extend(self._judged(cascade, view, changes))
+        for level, gone in done.gone.items() if self.plan.whole else ():
             out.extend((GONE, level, counters.encode()) for counters in gone)
         told = {
             "bucket": number,
@@ -158,38 +185,55 @@ class CascadeOperator(StatefulProcessor):
         if len(kept):
             yield COUNTS, changes.level, kept.encode()
 
-    def _judged(self, cascade: Bucket, changes: Changes) -> Iterator[tuple[str, int, bytes]]:
+    def _forget_stale(self, changes: Changes) -> None:
+        """Forget baselines that are not kept up."""
+        views = self.plan.views
+        kept = {each.key for each in views if each.level == changes.level and each.baseline}
+        begin = f"history/{changes.level}"
+        known = {begin, f"{begin}/[]"}  # all that there can be where an action is one column
+        if changes.counters.parts is not None:
+            known = {key for key in self.blocks.keys() if key.split("/[")[0] == begin}  # noqa: SIM118 - no dict
+        for key in known - kept:
+            self.blocks.remove(key)
+
+    def _judged(
+        self, cascade: Bucket, view: View, changes: Changes
+    ) -> Iterator[tuple[str, int, bytes]]:
         """Yield what the rules need: changed counts, each with its user's baseline."""
-        level, floor = changes.level, self.plan.floors[changes.level]
-        if floor is None or not self.plan.baselines[level]:
-            self.blocks.remove(f"history/{level}")  # what is not kept up would be stale
-            if floor is not None:
-                yield MATERIAL, level, to_ipc(_without_history(_columns(changes), floor))
+        level, floor = changes.level, view.floor
+        seen_by = _seen_by(view, changes)
+        schema = _schema_of(view, changes)
+        columns = _columns(seen_by)
+        if not view.baseline:
+            material = _without_history(columns, floor)
+            yield MATERIAL, level, to_ipc(material.replace_schema_metadata(schema))
             return
-        columns = _columns(changes)
-        baselines = self._baselines(cascade, changes)
+        if not len(seen_by.counters):
+            return
+        baselines = self._baselines(cascade, view, changes)
         every_ms, starts = self.plan.cascade.windows[level].every_ms, changes.counters.start_ms
         remembered_ms = max(_REMEMBERED_MS, _REMEMBERED_WINDOWS * every_ms)
         baselines.evict(int(starts.min()) - remembered_ms)  # also of who comes back just now
         seen = baselines.observe(columns)
         baselines.evict(int(starts.max()) - remembered_ms)
-        self.blocks.put(f"history/{level}", baselines.encode())
+        self.blocks.put(view.key, baselines.encode())
         material = seen.material.filter(pa.array(_at_least(seen.material, floor)))
         if material.num_rows:
-            yield MATERIAL, level, to_ipc(material)
-        yield MOMENTS, level, to_ipc(seen.moments)
+            yield MATERIAL, level, to_ipc(material.replace_schema_metadata(schema))
+        yield MOMENTS, level, to_ipc(seen.moments.replace_schema_metadata(schema))
 
-    def _baselines(self, cascade: Bucket, changes: Changes) -> Baselines:
-        """Return the level's baselines; of a rule that is new, from the counts there were."""
-        block = self.blocks.get(f"history/{changes.level}")
+    def _baselines(self, cascade: Bucket, view: View, changes: Changes) -> Baselines:
+        """Return a view's baselines; of a rule that is new, from the counts there were."""
+        block = self.blocks.get(view.key)
         if block is not None:
             return Baselines.decode(block)
         window = self.plan.cascade.windows[changes.level]
         baselines = Baselines.empty(window.size_ms, window.every_ms)
         for before in _before(cascade.segments(changes.level), changes):
             if len(before):
-                zeros = np.zeros(len(before), dtype=np.uint64)
-                baselines.observe(_columns(Changes(changes.level, before, zeros)))
+                told = before if view.by is None else before.by(view.by)
+                zeros = np.zeros(len(told), dtype=np.uint64)
+                baselines.observe(_columns(Changes(changes.level, told, zeros)))
         return baselines
 
 
@@ -225,6 +269,33 @@ def _output(bucket: int, now_ms: int, rows: list[tuple[str, int, bytes]]) -> pd.
             "payload": list(payloads),
         }
     )
+
+
+def _seen_by(view: View, changes: Changes) -> Changes:
+    """Return changes as a view has them: sums that changed, and what they were before."""
+    if view.by is None:
+        return changes
+    now = changes.whole.by(view.by)
+    grown = replace(changes.counters, count=changes.counters.count - changes.old).by(view.by)
+    told, rows = Counters.join([replace(now, count=now.count * 0), grown])
+    same = np.flatnonzero(_same_as_next(told))
+    place, growth = rows[same], told.count[same + 1]
+    order = np.argsort(place)
+    counters = now.take(place[order])
+    return Changes(changes.level, counters, counters.count - growth[order])
+
+
+def _same_as_next(counters: Counters) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which counters have the key of the one behind them."""
+    keys = counters.user, counters.start_ms, counters.action
+    return np.logical_and.reduce([key[:-1] == key[1:] for key in keys])
+
+
+def _schema_of(view: View, changes: Changes) -> dict[bytes, bytes] | None:
+    """Return what the metadata of a view's columns says: the parts that they are by."""
+    parts = changes.counters.parts if view.by is None else view.by
+    told = with_parts(pa.schema([]), parts, is_view=view.by is not None)
+    return told.metadata  # type: ignore[no-any-return]
 
 
 def _columns(changes: Changes) -> pa.RecordBatch:

@@ -41,9 +41,11 @@ from kstoolkit.findings.rules import (
     Ceiling,
     Exempt,
     Unusual,
+    bys_on,
     check_windows,
     material_floor,
     needs_baseline,
+    of_parts,
     rules_to_json,
 )
 from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
@@ -64,7 +66,7 @@ from kstoolkit.pipeline.inputs import (
     schema_of,
     starting_of,
 )
-from kstoolkit.pipeline.operator import Plan
+from kstoolkit.pipeline.operator import Plan, View
 from kstoolkit.pipeline.progress import InputProgress, Progress
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit
@@ -462,7 +464,8 @@ class _Job:
         """
         pipeline, spark = self.pipeline, self.spark
         query: StreamingQuery | None = None
-        due = stream.Due(self.folder.due)
+        due, parts = stream.Due(self.folder.due), self.settings.parts
+        rules = of_parts(pipeline.judged_by, ("action",) if parts is None else parts)
         ticks = (FLUSH if flush else TICK) if self.settings.was_live else None
 
         def ended(batch: MicroBatch) -> None:
@@ -474,17 +477,18 @@ class _Job:
             epoch=self.settings.epoch,
             cascade=pipeline.cascade,
             buckets=pipeline.buckets,
-            rules=pipeline.judged_by,
+            rules=rules,
             on_batch=ended,
             topic=pipeline.changelog,
             findings_to=pipeline.findings_to,
             due=due if self.live else None,
             hand_to=pipeline.on_batch,
+            parts=parts,
         )
         conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
         for name, value in conf.items():
             spark.conf.set(name, value)
-        plan = _operator_plan(pipeline, live=self.live)
+        plan = _operator_plan(pipeline, rules, live=self.live)
         feed = self.feed
         # A DataFrame of anyone's stays as it is, with what else it keeps in the checkpoint.
         if flush and self.settings.feed != "frame":
@@ -580,14 +584,19 @@ def _grain(pipeline: Pipeline) -> Grain:
     return Grain(pipeline.cascade.pane_ms, pipeline.buckets, is_processing, parts)
 
 
-def _operator_plan(pipeline: Pipeline, *, live: bool) -> Plan:
-    rules, windows = pipeline.judged_by, pipeline.cascade.windows
+def _operator_plan(pipeline: Pipeline, rules: Sequence[Rule], *, live: bool) -> Plan:
+    windows = pipeline.cascade.windows
+    views = tuple(
+        View(level, by, floor, needs_baseline(rules, window, by))
+        for level, window in enumerate(windows)
+        for by in bys_on(rules, window)
+        if (floor := material_floor(rules, window, by)) is not None
+    )
     return Plan(
         cascade=pipeline.cascade,
         buckets=pipeline.buckets,
         live=live,
-        floors=tuple(material_floor(rules, window) for window in windows),
-        baselines=tuple(needs_baseline(rules, window) for window in windows),
+        views=views,
         processing_time=pipeline.time == "processing",
         whole=pipeline.changelog is not None and not pipeline.changelog.blocks,
     )
@@ -613,6 +622,7 @@ def _prepare(
     folder.forget_uncommitted()
     source = _source_of(pipeline, folder)
     earlier = folder.settings() if folder.has_begun else None
+    of_parts(pipeline.judged_by, source.columns.parts or ("action",))  # or say what is wrong
     mine = _settings(pipeline, source)
     settings = mine if earlier is None else mine.continued(earlier)
     facts = None

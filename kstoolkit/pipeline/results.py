@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -21,25 +22,26 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import OnBatchFailed
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
+from kstoolkit.formats.actions import NONE, SEPARATOR, UNESCAPED
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
-_KEY = ("window_ms", "window_start", "user", "action")
-_COUNTS = "window_ms long, window_start timestamp_ltz, user string, action string, count long"
+_Parts = tuple[str, ...] | None
 _FILLED_IN_LATER = {"first_seen_window", "other_levels"}  # of findings, over all batches
 _FINDINGS = from_arrow_schema(
     pa.schema([each for each in FINDINGS_SCHEMA if each.name not in _FILLED_IN_LATER])
 )
 
+_FIGURES = {"window_ms", "window_start", "count"}
 _BATCHES_PER_EPOCH = 1 << 40
 _GLOB = re.compile(r"([{}\[\]*?\\])")
 _LOOKS_BY_ITSELF = "spark.sql.sources.parallelPartitionDiscovery.threshold"
@@ -91,7 +93,8 @@ def latest_counts(
         told = told.where(sf.col("window_ms") == window_ms)
     # By a single number: of a pair, Spark would sort all rows instead of hashing them.
     number = sf.col("epoch") * _BATCHES_PER_EPOCH + sf.col("batch")
-    return _spanned(told.groupBy(*_KEY).agg(sf.max_by("count", number).alias("count")))
+    key = [name for name in told.columns if name not in {"count", "epoch", "batch"}]
+    return _spanned(told.groupBy(*key).agg(sf.max_by("count", number).alias("count")))
 
 
 def _marked(spark: SparkSession, changelog: Changelog) -> DataFrame:
@@ -99,7 +102,8 @@ def _marked(spark: SparkSession, changelog: Changelog) -> DataFrame:
     while True:
         paths = _files(changelog)
         try:
-            return _read(spark, paths, f"{_COUNTS}, epoch long, batch long", changelog.path)
+            schema = f"{_counts(changelog.parts())}, epoch long, batch long"
+            return _read(spark, paths, schema, changelog.path)
         except AnalysisException:
             if paths == _files(changelog):
                 raise
@@ -109,12 +113,37 @@ def _files(changelog: Changelog) -> list[Path]:
     return [path for batch in changelog.batches for path in batch.files(".parquet")]
 
 
-def findings_of(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
+def _counts(parts: _Parts) -> str:
+    """Return the columns of counts as Spark writes them."""
+    texts = ", ".join(f"`{name}` string" for name in ("user", *(parts or ["action"])))
+    return f"window_ms long, window_start timestamp_ltz, {texts}, count long"
+
+
+def findings_of(spark: SparkSession, paths: Sequence[Path], parts: _Parts = None) -> DataFrame:
     """Return a batch's findings, with the fields that :mod:`kstoolkit.kafka.outputs` lists."""
     found = _read(spark, paths, _FINDINGS)
+    if parts is None:
+        found = found.drop("by")
+    else:
+        by = sf.from_json("by", "array<string>")
+        told = found.withColumns({name: _part(name, by) for name in parts} | {"by": by})
+        at = found.columns.index("action")
+        kept = [name for name in found.columns if name != "action"]
+        found = told.select(*kept[:at], *parts, *kept[at:])
     end_ms = (sf.col("window_start_ms") + sf.col("window_ms")).alias("window_end_ms")
     at = found.columns.index("window_start_ms") + 1
     return found.select(*found.columns[:at], end_ms, *found.columns[at:])
+
+
+def _part(name: str, by: Column) -> Column:
+    """Return the value of a part of each finding's action; null too where no rule looked at it."""
+    place = sf.array_position(by, name).cast("int")
+    text = sf.get(sf.split("action", SEPARATOR), place - 1)
+    return sf.when((place > 0) & (text != NONE), reduce(_replaced, UNESCAPED, text))
+
+
+def _replaced(text: Column, pair: tuple[str, str]) -> Column:
+    return sf.replace(text, sf.lit(pair[0]), sf.lit(pair[1]))
 
 
 def _read(
@@ -154,9 +183,8 @@ def _one_file(path: Path) -> str:
 def _spanned(counts: DataFrame) -> DataFrame:
     # Whole microseconds: Spark would add days by the session's calendar.
     end = sf.timestamp_micros(sf.unix_micros("window_start") + sf.col("window_ms") * 1_000)
-    return counts.select(
-        "window_ms", "window_start", end.alias("window_end"), "user", "action", "count"
-    )
+    texts = [name for name in counts.columns if name not in _FIGURES]
+    return counts.select("window_ms", "window_start", end.alias("window_end"), *texts, "count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -193,6 +221,7 @@ def hand_over(
     number: tuple[int, int],
     now_ms: int,
     files: tuple[Sequence[Path], Sequence[Path]],
+    parts: _Parts = None,
 ) -> None:
     """Call a function of the user's with what a batch, of an epoch and number, changed, if it did.
 
@@ -204,8 +233,8 @@ def hand_over(
     output = BatchOutput(
         id=number[0] * _BATCHES_PER_EPOCH + number[1],
         now_ms=now_ms or None,
-        counts=_spanned(_read(spark, counts, _COUNTS)),
-        findings=findings_of(spark, findings),
+        counts=_spanned(_read(spark, counts, _counts(parts))),
+        findings=findings_of(spark, findings, parts),
     )
     try:
         function(output)

@@ -31,9 +31,10 @@ from kstoolkit.errors import (
 )
 from kstoolkit.events.event import OF_FILES, SCHEMA, DeadLetters, count_reasons
 from kstoolkit.events.files import Changes
-from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, expected
+from kstoolkit.findings.finding import Findings, as_stored, expected, of_actions
 from kstoolkit.findings.ranking import rank_users
-from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
+from kstoolkit.findings.stories import fold_stories, merge_findings, with_levels
+from kstoolkit.formats.actions import checked, values_in_words
 from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.batches import (
     FOR_SUMMARY,
@@ -244,7 +245,7 @@ class UserHistory(Viewed):
     user
         Who.
     action
-        What; ``None`` is all actions together.
+        What, its parts one behind the other if it has several; ``None`` is all actions together.
     levels
         One for each kind of window, the shortest first.
     findings
@@ -282,47 +283,57 @@ class UserHistory(Viewed):
         return f"{self.user!r}, {what}: {labels}; {counted(flagged, 'flagged windows')}"
 
 
+_Where = "Mapping[str, str | None]"
+
+
 def _user_history(
-    run: Run, user: str, action: str | None, *, findings: pa.Table, about: Finding | None = None
+    run: Run, user: str, where: _Where, *, findings: pa.Table, about: Finding | None = None
 ) -> UserHistory:
     """Return a user's counts at every level; ``findings`` are of all users.
 
     The range and ceiling of ``about`` count at its level, by default those of the top finding.
     """
-    wanted = pc.equal(findings["user"], user)
-    if action is not None:
-        wanted = pc.and_(wanted, pc.equal(findings["action"], action))
-    found = Findings(findings.filter(wanted))
+    of_user = Findings(findings.filter(pc.equal(findings["user"], user)))
     settings = run.settings
+    checked(settings.named, list(where), what="where")
+    told = [_is_told(each, where, about) for each in of_user]
+    found = Findings(of_actions(of_user.table.filter(pa.array(told, pa.bool_())), settings.parts))
     least = (*settings.min_count, *([1] * len(settings.windows)))
     levels = tuple(
-        _level(run, window, (user, action), found, min_count=min_count, about=about)
+        _level(run, window, user, where, found, min_count=min_count, about=about)
         for window, min_count in zip(settings.cascade.windows, least, strict=False)
     )
-    return UserHistory(user=user, action=action, levels=levels, findings=found)
+    what = ", ".join(values_in_words(where.values())) if where else None
+    return UserHistory(user=user, action=what, levels=levels, findings=found)
+
+
+def _is_told(finding: Finding, where: _Where, about: Finding | None) -> bool:
+    """Whether a finding is of what a history shows: the same sums, if it is about one."""
+    if about is not None and finding.by != about.by:
+        return False
+    return all(finding.parts.get(name, value) == value for name, value in where.items())
 
 
 def _level(
     run: Run,
     window: Window,
-    whose: tuple[str, str | None],
+    user: str,
+    where: _Where,
     found: Findings,
     *,
     min_count: int,
     about: Finding | None,
 ) -> LevelCounts:
-    user, action = whose
-    table = run.changelog.counters(window.size_ms, users={user}).to_table()
-    comparable = action is not None or len(table["action"].unique()) == 1
-    if action is not None:
-        table = table.filter(pc.equal(table["action"], action))
-    times, place = np.unique(table["window_start_ms"].to_numpy(), return_inverse=True)
+    counters = run.changelog.counters(window.size_ms, users={user})
+    counters = counters.where(where) if len(counters) else counters
+    times, place = np.unique(counters.start_ms, return_inverse=True)
     counts = np.zeros(times.size, np.int64)
-    np.add.at(counts, place, table["count"].to_numpy().astype(np.int64))
+    np.add.at(counts, place, counters.count.astype(np.int64))
     here = Findings(found.table.filter(pc.equal(found.table["window"], window.label)))
     expecting = about if about and about.window == window.label else next(iter(here.top(1)), None)
-    # A range is of one action: beside the sum of several it would mislead.
-    if not comparable:
+    # A range is of what its rule looks at: beside the sum of several actions it would mislead.
+    is_of_one = len(np.unique(counters.action)) <= 1
+    if expecting is not None and not is_of_one and set(expecting.parts) != set(where):
         expecting = None
     return LevelCounts(
         window=window,
@@ -414,7 +425,13 @@ class Run(Viewed):
         told = {} if newest is None else newest.as_of_ms
         return {each: None if ms is None else moment_of(ms) for each, ms in told.items()}
 
-    def history(self, user: str, *, action: str | None = None) -> UserHistory:
+    def history(
+        self,
+        user: str,
+        *,
+        action: str | None = None,
+        where: Mapping[str, str | None] | None = None,
+    ) -> UserHistory:
         """Return one user's counts over time at every level of the cascade.
 
         Parameters
@@ -422,14 +439,24 @@ class Run(Viewed):
         user
             Who; without any counts, the levels are empty.
         action
-            Only this action; by default all of them together.
+            Only this action; by default all of them together. Of an action of several parts,
+            ``where`` says which.
+        where
+            Only actions with these values of their parts, as ``{"region": "eu-west"}``; ``None`` is
+            none.
+
+        Raises
+        ------
+        ColumnError
+            If there is no such part.
         """
-        return _user_history(self, user, action, findings=self._reported())
+        wanted = dict(where or {}) | ({} if action is None else {"action": action})
+        return _user_history(self, user, wanted, findings=self._reported())
 
     def story(self, finding: Finding) -> UserHistory:
         """Return the counts around a finding: its user's of its action, at every level."""
         reported = self._reported()
-        return _user_history(self, finding.user, finding.action, findings=reported, about=finding)
+        return _user_history(self, finding.user, finding.parts, findings=reported, about=finding)
 
     def counts(
         self,
@@ -539,10 +566,11 @@ class Run(Viewed):
     def findings(self) -> Findings:
         """What was found: each story once, with its newest count."""
         reported = self._reported()
+        parts = self.settings.parts
         if not reported.num_rows:
-            return Findings(reported)
+            return Findings(of_actions(reported, parts))
         levels = self._levels_of(set(reported["user"].to_pylist()))
-        return Findings(with_other_levels(fold_stories(reported), levels))
+        return Findings(of_actions(with_levels(fold_stories(reported), levels), parts))
 
     def _levels_of(self, users: set[str]) -> dict[Window, pa.Table]:
         """Return some users' counts by window; none if no broker answers and none were read."""
@@ -564,8 +592,7 @@ class Run(Viewed):
             asked(
                 BatchFolders(self.folder.path / "findings").marked,
                 lambda batches: [
-                    pa.table(rows).select(FINDINGS_SCHEMA.names).cast(FINDINGS_SCHEMA)
-                    for rows in numbered_rows(batches)
+                    as_stored(pa.table(rows)) for rows in numbered_rows(batches)
                 ],
             )
         )
@@ -588,18 +615,29 @@ class Run(Viewed):
             )
         return found
 
-    def users(self) -> pd.DataFrame:
+    def users(self, *, by: str | Sequence[str] | None = None) -> pd.DataFrame:
         """Return every user with a score over all windows and actions, most abnormal first.
+
+        Parameters
+        ----------
+        by
+            By which parts of an action a user's mix is told: by default all of them.
 
         Returns
         -------
         pandas.DataFrame
-            ``user``, ``score``, ``reason`` and the figures behind it.
+            ``user``, ``score``, ``reason`` and the figures behind it. Of an action of several parts
+            its main one stands in columns of their names, with ``main_`` in front.
+
+        Raises
+        ------
+        ColumnError
+            If there is no such part.
         """
         windows = self.settings.cascade.windows
         tumbling = [window for window in windows if window.is_tumbling] or list(windows)
         changelog = self.changelog
-        totals = changelog.counters(tumbling[-1].size_ms)
+        totals = self._asked_by(changelog.counters(tumbling[-1].size_ms), tumbling[-1], by, None)
         finest = changelog.counters(tumbling[0].size_ms)
         ranked: pd.DataFrame = rank_users(totals.over_time().to_table(), finest.peaks()).to_pandas()
         return ranked

@@ -113,6 +113,11 @@ class Settings:
         return tuple(part.name for part in parts_of(self.columns["action"])) or None
 
     @property
+    def named(self) -> tuple[str, ...]:
+        """What the columns are called that say what was done: ``action``, or its parts."""
+        return ("action",) if self.parts is None else self.parts
+
+    @property
     def cascade(self) -> Cascade:
         """The windows as a cascade, with every option at its default."""
         return self.expiring(None)

@@ -41,6 +41,7 @@ from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import KafkaError
 from kstoolkit.findings.peers import pool_moments
 from kstoolkit.findings.scoring import score
+from kstoolkit.formats.actions import view_in
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
@@ -133,7 +134,10 @@ class _TaskFiles:
         elif kind == DEAD_LETTERS:
             self._write_dead_letters(from_ipc(row["payload"]))
         elif kind == MATERIAL:
-            place = Path(self.places.findings, f"part-{row['bucket']:05d}-{length_ms}.parquet")
+            # Of each view of one level there is one, always in the same turn.
+            begin = f"part-{row['bucket']:05d}"
+            turn = sum(Path(each).name.startswith(f"{begin}-") for _, each in self.material)
+            place = Path(self.places.findings, f"{begin}-{turn}-{length_ms}.parquet")
             self.material.append((_hidden(place), str(place)))
             Path(self.material[-1][0]).write_bytes(row["payload"])
         return kind in {COUNTS, GONE, DEAD_LETTERS, MATERIAL}
@@ -206,9 +210,14 @@ def _send_counts(spark: SparkSession, waiting: Sequence[Path], topic: KafkaChang
         path.unlink()
 
 
-def _send_findings(spark: SparkSession, files: Sequence[Path], topic: KafkaFindings) -> None:
+def _send_findings(
+    spark: SparkSession,
+    files: Sequence[Path],
+    topic: KafkaFindings,
+    parts: tuple[str, ...] | None,
+) -> None:
     """Send a batch's findings as JSON: see :mod:`kstoolkit.kafka.outputs`."""
-    found = findings_of(with_connector(spark), files)
+    found = findings_of(with_connector(spark), files, parts)
     told = sf.to_json(sf.struct("*"), {"ignoreNullFields": "false"})
     _send(found.select(sf.col("user").alias("key"), told.alias("value")), topic)
 
@@ -244,8 +253,8 @@ _KINDS = (_FINDINGS, _REJECTED, STATISTICS_FOLDER, _CHANGELOG)
 """The folders of a run, in the order in which a batch is marked in them."""
 
 
-_Moments = dict[tuple[int, int], pa.Table]
-"""The newest moments that each bucket reported, by level and bucket, which are columns, too.
+_Moments = dict[tuple[int, int, str | None], pa.Table]
+"""The newest moments that each bucket reported, by level, bucket and view, which are columns, too.
 
 A batch starts from those kept with the one before, so that a repeated one judges by the same.
 """
@@ -256,22 +265,37 @@ def _kept_moments(folder: Path) -> _Moments:
     if not path.exists():
         return {}
     table = pq.read_table(path)
-    level, bucket = table["level"], table["bucket"]
-    return {
-        key: table.filter(pc.and_(pc.equal(level, key[0]), pc.equal(bucket, key[1])))
-        for key in sorted(set(zip(level.to_pylist(), bucket.to_pylist(), strict=True)))
-    }
+    if "by" not in table.column_names:
+        table = table.append_column("by", pa.nulls(table.num_rows, pa.string()))
+    names = ["level", "bucket", "by"]
+    keys = zip(*(table[name].to_pylist() for name in names), strict=True)
+    found: dict[Any, list[int]] = {}
+    for row, key in enumerate(keys):
+        found.setdefault(key, []).append(row)
+    return {key: table.take(pa.array(rows)) for key, rows in found.items()}
 
 
 def _reported_moments(reports: Iterable[Row]) -> _Moments:
     found: _Moments = {}
     for row in reports:
         if row.kind == MOMENTS and (table := from_ipc(bytes(row.payload))).num_rows:
-            for name in ("level", "bucket"):
-                column = pa.repeat(pa.scalar(row[name]), table.num_rows)
+            by = _by_of(table)
+            for name, value in (("level", row.level), ("bucket", row.bucket), ("by", by)):
+                kind = pa.string() if name == "by" else pa.int64()
+                column = pa.repeat(pa.scalar(value, kind), table.num_rows)
                 table = table.append_column(name, column)
-            found[row.level, row.bucket] = table
+            found[row.level, row.bucket, by] = table.replace_schema_metadata(None)
     return found
+
+
+_Pooled = dict[tuple[int, str | None], tuple["Window", bytes]]
+"""Windows by their length, and the moments of all buckets by view."""
+
+
+def _by_of(table: pa.Table) -> str | None:
+    """Return by which parts of an action a table is a view, as text; ``None`` if it is none."""
+    by = view_in(table.schema)
+    return None if by is None else json.dumps(by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +317,7 @@ class Sink:
     findings_to: KafkaFindings | None = None
     due: Due | None = None
     hand_to: Callable[[BatchOutput], object] | None = None
+    parts: tuple[str, ...] | None = None
     buckets_told: dict[int, dict[str, Any]] = field(default_factory=dict)
     """What each bucket said when it was last called."""
 
@@ -320,10 +345,10 @@ class Sink:
         material = sorted(named, key=itemgetter(1))
         found, files = self._judge(frame, material, moments, now_ms)
         if found and self.findings_to is not None:
-            _send_findings(frame.sparkSession, files, self.findings_to)
+            _send_findings(frame.sparkSession, files, self.findings_to, self.parts)
         if self.hand_to is not None:
             number, given = (self.epoch, batch), (changed, files)
-            hand_over(self.hand_to, frame.sparkSession, number, now_ms, given)
+            hand_over(self.hand_to, frame.sparkSession, number, now_ms, given, self.parts)
         statistics = MicroBatch.of(
             batch,
             told,
@@ -369,10 +394,11 @@ class Sink:
         """Score on the executors what rules could flag; return how many findings, and the files."""
         if not material:
             return 0, []
-        by_length = {}
+        by_length: _Pooled = {}
         for level, window in enumerate(self.cascade.windows):
-            of_level = [table for (each, _), table in moments.items() if each == level]
-            by_length[window.size_ms] = (window, to_ipc(pool_moments(of_level)))
+            for by in {None, *(view for _, _, view in moments)}:
+                of_view = [each for key, each in moments.items() if (key[0], key[2]) == (level, by)]
+                by_length[window.size_ms, by] = (window, to_ipc(pool_moments(of_view)))
         spark = frame.sparkSession
         scoring = _scoring(material, by_length, tuple(self.rules), now_ms)
         # Not createDataFrame(), which makes its session the active one of all threads.
@@ -385,7 +411,7 @@ class Sink:
 
 def _scoring(
     material: Sequence[_Move],
-    by_length: dict[int, tuple[Window, bytes]],
+    by_length: _Pooled,
     rules: tuple[Rule, ...],
     now_ms: int,
 ) -> Any:
@@ -396,12 +422,15 @@ def _scoring(
             for number in batch.column(0).to_pylist():
                 path, place = material[number]
                 length_ms = int(Path(place).stem.rsplit("-", 1)[1])
-                window, pooled = by_length[length_ms]
                 rows = from_ipc(Path(path).read_bytes())
-                findings = score(rows, from_ipc(pooled), rules, window, seen_ms=now_ms)
+                window, whole = by_length[length_ms, None]
+                _, pooled = by_length.get((length_ms, _by_of(rows)), (window, None))
+                told = from_ipc(whole).slice(0, 0) if pooled is None else from_ipc(pooled)
+                by = view_in(rows.schema)
+                findings = score(rows, told, rules, window, by=by, seen_ms=now_ms)
                 if findings.num_rows:
                     hidden = _hidden(Path(place))
-                    pq.write_table(findings, hidden, compression="zstd")
+                    pq.write_table(findings.replace_schema_metadata(None), hidden, compression="zstd")
                     told = {"found": findings.num_rows, "hidden": hidden, "place": place}
                     yield pa.RecordBatch.from_pylist([told])
 
