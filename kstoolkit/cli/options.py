@@ -121,6 +121,42 @@ BLOCKS = switch(
 )
 
 
+BY = optional(
+    "PART",
+    "Sum over all actions with the same value of this part; several times, of these parts.",
+    "each action on its own",
+    flag="--by",
+)
+WHERE = optional(
+    "PART=VALUE",
+    "Only actions with this value of a part; PART alone: where there is none. Several times, all "
+    "of it holds.",
+    "all actions",
+    flag="--where",
+)
+SUMS = switch("--total", "Sum over all actions: as --by, of no part at all.")
+
+
+def by_given(by: list[str] | None, *, total: bool) -> list[str] | None:
+    """Return the parts that sums are asked by; ``None`` is each action on its own."""
+    if by and total:
+        message = "--by and --total are both given."
+        raise ConfigurationError(message, hint="Give one of them.")
+    return [] if total else by or None
+
+
+def where_given(where: list[str] | None) -> dict[str, str | None]:
+    """Return which values of parts are asked for."""
+    given: dict[str, str | None] = {}
+    for each in where or ():
+        name, is_given, value = each.partition("=")
+        if name in given or not name:
+            message = f"--where {each!r} names {name!r} again." if name else f"--where {each!r}."
+            raise ConfigurationError(message, hint="Write each once: --where region=eu-west.")
+        given[name] = value if is_given else None
+    return given
+
+
 EXPIRE = optional(
     "LENGTHS",
     "How long after its end a window's counts and findings stay in the run's folder: '1 minute=7 "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,25 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kstoolkit.cli import options
-from kstoolkit.cli.options import Format, argument, expire_given, optional, settings_in, switch
+from kstoolkit.cli.options import (
+    Format,
+    argument,
+    by_given,
+    expire_given,
+    optional,
+    settings_in,
+    switch,
+    where_given,
+)
 from kstoolkit.cli.terminal import FAULT, note, print_csv, print_json, print_table, print_texts, say
 from kstoolkit.environment import doctor as diagnosed
-from kstoolkit.errors import ConfigurationError, InputError, LargeReportWarning, guessed
+from kstoolkit.errors import (
+    ConfigurationError,
+    InputError,
+    LargeReportWarning,
+    LimitedResultWarning,
+    guessed,
+)
 from kstoolkit.markup import shortened
 from kstoolkit.records import counted
 from kstoolkit.units import format_count
@@ -33,7 +49,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
 
 
-_COUNT_FIELDS = ("window_start_ms", "window_end_ms", "user", "action", "count")
 _ROWS_AT_A_TIME = 50_000
 _WIDEST_RECORD = 200
 
@@ -45,6 +60,9 @@ def counts(
         "WINDOW", "Which of the run's windows: '1 hour', or '5 minutes every 1 minute'. Required."
     ),
     user: str | None = optional("USER", "Only this user's.", "all users"),
+    by: list[str] | None = options.BY,
+    total: bool = options.SUMS,
+    where: list[str] | None = options.WHERE,
     kafka_config: str | None = options.KAFKA_CONFIG,
     as_json: bool = options.AS_JSON,
     as_csv: bool = switch("--csv", "Print everything as CSV with a header, exactly as it is."),
@@ -57,16 +75,20 @@ def counts(
     Of a run that goes on, they are those that were flushed by now; long windows are flushed less
     often, ten minutes apart at the most: as of when, is said beside them.
     The fields of --json and --csv: window_start_ms and window_end_ms (epoch ms UTC; the end is
-    outside), user, action, count.
+    outside), user, action, count. Where an action has several parts, these stand in its place under
+    their names; with --by, those alone that it names, and with --total none.
     """
     _check_one_format("--csv", are_both=as_json and as_csv)
     run = _opened(out, kafka_config)
     chosen = run.window(_required(window, run))
-    found = run.counts(chosen, user=user, limit=None)
+    chosen_by, chosen_where = by_given(by, total=total), where_given(where)
+    with told_apart(LimitedResultWarning):
+        found = run.counts(chosen, user=user, by=chosen_by, where=chosen_where, limit=None)
+    fields = ["window_start_ms", "window_end_ms", *found.columns[2:]]
     if as_json:
-        print_json(_rows(found, _COUNT_FIELDS))
+        print_json(_rows(found, fields))
     elif as_csv:
-        print_csv(_COUNT_FIELDS, _rows(found, _COUNT_FIELDS))
+        print_csv(fields, _rows(found, fields))
     elif found.empty:
         whose = "" if user is None else f" of {user!r}"
         note(f"No counts{whose} in windows of {chosen.label}.")
@@ -119,17 +141,21 @@ def find(
 
 def users(
     out: str = options.OUT,
+    *,
+    by: list[str] | None = options.BY,
+    total: bool = options.SUMS,
     kafka_config: str | None = options.KAFKA_CONFIG,
     as_json: bool = options.AS_JSON,
     limit: int = options.LIMIT,
 ) -> None:
     """Print every user with a score, most abnormal first.
 
-    The score is over all windows and actions. The fields of --json: user, score, reason, and the
-    figures behind it.
+    The score is over all windows and actions; with --by or --total, how unusual a user's mix is, is
+    told of these sums. The fields of --json: user, score, reason, and the figures behind it.
     """
     run = _opened(out, kafka_config)
-    ranked = run.users()
+    with told_apart(LimitedResultWarning):
+        ranked = run.users(by=by_given(by, total=total))
     _say_as_of(run)
     if as_json:
         print_json(_rows(ranked, list(ranked.columns)))
@@ -201,13 +227,20 @@ def report(
     """Write a report: one HTML file that needs no network."""
     from kstoolkit.report.report import report_on  # noqa: PLC0415 - draws: only when asked
 
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", LargeReportWarning)
+    with told_apart(LargeReportWarning):
         settings = settings_in(kafka_config)
         path = report_on(things, html=html, title=title, compare=compare, options=settings)
+    say(f"The report is in {path}.")
+
+
+@contextmanager
+def told_apart(kind: type[Warning]) -> Iterator[None]:
+    """Say what is warned of as notes, each once, beside the result."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", kind)
+        yield
     for each in dict.fromkeys(str(warning.message) for warning in told):
         note(f"Note: {each}")
-    say(f"The report is in {path}.")
 
 
 def _of_reason(counts: dict[str, int], reason: str | None) -> dict[str, int]:
@@ -310,19 +343,19 @@ def _rows(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[dict[str, Any]]
 def _plain(column: pd.Series[Any]) -> list[Any]:
     if column.dtype.kind == "M":
         return column.to_numpy("datetime64[ms]").astype("int64").tolist()
+    if column.dtype.kind == "O" and column.hasnans:
+        return [None if each is None or each != each else each for each in column]  # noqa: PLR0124 - NaN
     return column.tolist()
 
 
 def _show_counts(found: pd.DataFrame, limit: int) -> None:
     top = found.head(limit)
     starts = top["window_start"].dt.strftime("%Y-%m-%d %H:%M:%S")
-    cells = [
-        [start, action, format_count(count), user]
-        for start, user, action, count in zip(
-            starts, top["user"], top["action"], top["count"], strict=True
-        )
-    ]
-    print_table(["window start (UTC)", "action", "count", "user"], cells, right="count")
+    parts = list(found.columns[3:-1])
+    texts = [top[name].where(top[name].notna(), "none") for name in parts]
+    figures = map(format_count, top["count"])
+    cells = [list(row) for row in zip(starts, *texts, figures, top["user"], strict=True)]
+    print_table(["window start (UTC)", *parts, "count", "user"], cells, right="count")
     _announce(len(top), len(found), "counts", "--json and --csv print all; --limit N more")
 
 

@@ -29,7 +29,11 @@ def run(
         "COLUMN", "The time of an event: a column, or a Spark SQL expression."
     ),
     user: str = required("COLUMN", "Who: a column, or an expression."),
-    action: str = required("COLUMN", "What: a column, or an expression."),
+    action: list[str] = required(
+        "COLUMN",
+        "What: a column, or an expression. Several times, an action has these parts: columns, or "
+        "expressions with names, as 'lower(op) AS operation'.",
+    ),
     out: str = required(
         "OUT",
         "The output folder: new, empty, or an earlier run's. Then what is new in INPUT is added; "

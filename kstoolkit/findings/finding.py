@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.peers import FEWEST_WINDOWS, never_null
-from kstoolkit.formats.actions import split, values_in_words
+from kstoolkit.formats.actions import ALL_TOGETHER, split, values_in_words
 from kstoolkit.moments import moment_of
 from kstoolkit.records import Viewed, counted, facts_html, rows_html
 from kstoolkit.units import format_count
@@ -52,7 +52,8 @@ def sentence(finding: Finding) -> str:
     does 2–14 in an hour (19 earlier hours, 4,112 peers); chance of this or more: 3 in 10⁹.
     """
     often = "once" if finding.count == 1 else f"{format_count(finding.count)} times"
-    parts: list[str | None] = [f"{finding.user} did {_what(finding)} {often} {_when(finding)}"]
+    did = f"{_what(finding)} {often}" if finding.by != () else _in_all(finding.count)
+    parts: list[str | None] = [f"{finding.user} did {did} {_when(finding)}"]
     if finding.ceiling is not None:
         one = _one(finding)
         per = one if one.startswith("a") else f"in {one}"
@@ -101,8 +102,12 @@ def _what(finding: Finding) -> str:
     """Say what was done: the action, or each of its parts by name."""
     if finding.by is None:
         return f"“{finding.action}”"
-    told = [f"{name} “{text}”" for name, text in zip(finding.by, finding.values(), strict=True)]
-    return ", ".join(told) or "all together"
+    told = finding.parts.items()
+    return ", ".join(f"no {name}" if text is None else f"{name} “{text}”" for name, text in told)
+
+
+def _in_all(count: int) -> str:
+    return f"{counted(count, 'actions')} in all"
 
 
 def _usual(finding: Finding) -> str | None:
@@ -184,7 +189,7 @@ def evidence(finding: Finding) -> list[tuple[str, str]]:
     levels = ", ".join(f"{name} {format_count(n)}" for name, n in finding.other_levels.items())
     return [
         ("user", finding.user),
-        *zip(finding.by or ["action"], finding.values() or [finding.what], strict=True),
+        *zip(finding.parts or ["action"], finding.values() or [finding.what], strict=True),
         ("window", f"{finding.window} from {finding.window_start:%Y-%m-%d %H:%M:%S} UTC"),
         ("count", format_count(finding.count)),
         ("expected", finding.expected),
@@ -313,7 +318,7 @@ class Finding(Viewed):
     @property
     def what(self) -> str:
         """What was done for people: the action, or its parts one behind the other."""
-        return ", ".join(self.values()) or "all together"
+        return ", ".join(self.values()) or ALL_TOGETHER
 
     @property
     def window_start(self) -> datetime:
@@ -456,6 +461,20 @@ class Findings(Viewed, Sequence[Finding]):
         known = (self.table.schema.metadata or {}).get(_ALL_PARTS)
         return tuple(json.loads(known)) if known else tuple(names) or ("action",)
 
+    def by(self, by: tuple[str, ...] | None) -> pa.Table:
+        """Return those of rules that look at these parts of an action, as a table."""
+        told = self.table["by"]
+        same = told.is_null() if by is None else pc.equal(told, json.dumps(by))
+        return self.table.filter(same)
+
+    @property
+    def whats(self) -> pa.ChunkedArray:
+        """What each finding is of, for people: see :attr:`Finding.what`."""
+        by, actions = self.table["by"], self.table["action"]
+        if by.null_count == len(by):
+            return actions
+        return pa.chunked_array([[found.what for found in self]], pa.string())
+
     def _in_parts(self) -> pa.Table:
         """Return the table with a column for each part in the place of the action."""
         parts = self.parts
@@ -550,9 +569,10 @@ class Choice:
         for name, wanted in (("rule", self.rule), ("window", self.window)):
             if wanted is not None:
                 table = table.filter(pc.equal(table[name], wanted))
-        for name, text in (("user", self.user), ("action", self.action)):
-            if text:
-                table = table.filter(_named(table[name], text))
+        if self.user:
+            table = table.filter(_named(table["user"], self.user))
+        if self.action:
+            table = table.filter(_named(Findings(table).whats, self.action))
         if self.since_ms is not None:
             end = pc.add(table["window_start_ms"], table["window_ms"])
             table = table.filter(pc.greater(end, self.since_ms))

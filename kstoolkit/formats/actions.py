@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _PARTS, _VIEW = b"kstoolkit.parts", b"kstoolkit.view"
 """In a schema's metadata: what the parts of its actions are called, as JSON."""
 
+ALL_TOGETHER = "all actions"
+"""What is done by no part at all, for people."""
+
 MOST_PARTS = 8
 """So many parts has an action at most."""
 
@@ -288,7 +291,7 @@ def in_words(texts: pa.Array, number: int) -> pa.Array:
     ['eu-west, delete', 'none, delete']
     """
     if not number:
-        return pa.array(["all together"] * len(texts), pa.string())
+        return pa.array([ALL_TOGETHER] * len(texts), pa.string())
     columns = [pc.fill_null(part, "none") for part in split(texts, number)]
     return pc.binary_join_element_wise(*columns, ", ")
 

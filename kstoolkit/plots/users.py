@@ -162,7 +162,7 @@ def plot_finding(finding: Finding, *, ax: Axes | None = None) -> Axes:
     draw_strips(axes, strips)
     in_time(axes.xaxis)
     limit = "" if finding.ceiling is None else f", ceiling {format_count(finding.ceiling)}"
-    who = f"{shown(finding.user, 22)}, “{shown(finding.action, 16)}”"
+    who = f"{shown(finding.user, 22)}, “{shown(finding.what, 16)}”"
     count = f"{format_count(finding.count)} in {finding.window}"
     seen = f"{who}: {count}, expected {finding.expected}{limit}"
     return captioned(axes, seen, x="time, UTC", notes=_inner(finding, windows))

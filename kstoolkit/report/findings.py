@@ -55,10 +55,10 @@ def findings_part(findings: Findings, ids: Ids, limit: int | None) -> ReportPart
 def finding_part(finding: Finding, ids: Ids, _limit: int | None) -> ReportPart:
     """Return what the page says of one finding: its sentence, its plot, its evidence."""
     key = ids.new("finding")
-    heading = joined(isolated(finding.user), " · ", isolated(finding.action))
+    heading = joined(isolated(finding.user), " · ", isolated(finding.what))
     body = joined(element("p", said(finding)), plotted(finding, key), evidence(finding))
     return ReportPart(
-        title=f"{finding.user} · {finding.action}",
+        title=f"{finding.user} · {finding.what}",
         section=Section(key=key, heading=heading, body=body),
         span_ms=(finding.window_start_ms, finding.window_end_ms),
     )
@@ -75,7 +75,7 @@ def overview(shown: Sequence[Finding], total: int, names: Sequence[str] = ()) ->
 
 def said(finding: Finding, also: str = "") -> Html:
     """Return a finding's sentence, and what else to say after it."""
-    return sentence(finding.sentence + also, finding.user, finding.action)
+    return sentence(finding.sentence + also, finding.user, *finding.values())
 
 
 def evidence(finding: Finding) -> Html:
@@ -98,7 +98,7 @@ def _cells(finding: Finding) -> Sequence[Html]:
     start = moment(finding.window_start_ms, zone="")
     return (
         isolated(finding.user, LONGEST_IN_TABLE),
-        isolated(finding.action, LONGEST_IN_TABLE),
+        isolated(finding.what, LONGEST_IN_TABLE),
         element("span", start, ", ", finding.window, class_="whole"),
         text(format_count(finding.count)),
         isolated(_expected(finding)),

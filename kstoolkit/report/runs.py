@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import DEFAULT_RULES, rules_from_json
+from kstoolkit.findings.stories import by_parts
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
 from kstoolkit.pipeline.run import LevelCounts, sampled_letters
 from kstoolkit.records import counted
@@ -145,14 +146,15 @@ class _Story:
 
 def _stories(run: Run, findings: Findings, top: int) -> list[_Story]:
     """Return the first ``top`` stories, each by its most abnormal finding."""
-    firsts: dict[tuple[str, ...], Finding] = {}
+    firsts: dict[tuple[Any, ...], Finding] = {}
     for finding in findings.top(len(findings)):
         if len(firsts) == top:
             break
-        firsts.setdefault(tuple(getattr(finding, name) for name in _STORY), finding)
+        told = (getattr(finding, name) for name in _STORY)
+        firsts.setdefault((finding.by, *told), finding)
     counts, stories = _counts(run, firsts.values()), []
-    for story, finding in firsts.items():
-        same = _about(findings.table, **dict(zip(_STORY, story, strict=True)))
+    for (by, *story), finding in firsts.items():
+        same = _about(findings.by(by), **dict(zip(_STORY, story, strict=True)))
         series = _series(run.settings, counts[finding.window], finding, same)
         stories.append(_Story(finding, same.num_rows - 1, series))
     return stories
@@ -171,6 +173,8 @@ def _counts(run: Run, findings: Iterable[Finding]) -> dict[str, pa.Table]:
 
 def _series(settings: Settings, level: pa.Table, finding: Finding, same: pa.Table) -> LevelCounts:
     """Return the counts around a finding; ``same`` are the findings of its story."""
+    is_whole = finding.by is None or finding.by == settings.parts
+    level = level if is_whole else by_parts(level, finding.by)
     mine = _about(level, user=finding.user, action=finding.action)
     times, counts = mine["window_start_ms"].to_numpy(), mine["count"].to_numpy()
     order, start = np.argsort(times), finding.window_start_ms
@@ -213,7 +217,7 @@ def _article(number: int, name: str, story: _Story) -> Section:
     told = element("p", said(finding, story.also))
     return Section(
         key=name,
-        heading=joined(rank, isolated(finding.user), " · ", isolated(finding.action)),
+        heading=joined(rank, isolated(finding.user), " · ", isolated(finding.what)),
         body=joined(told, _figure(name, story), evidence(finding)),
         tag="article",
     )
@@ -221,7 +225,7 @@ def _article(number: int, name: str, story: _Story) -> Section:
 
 def _figure(name: str, story: _Story) -> Html:
     finding, series = story.finding, story.series
-    label = f"{shortened(finding.action, 100)} by {shortened(finding.user, 100)}."
+    label = f"{shortened(finding.what, 100)} by {shortened(finding.user, 100)}."
     drawn = drawing(series, name=name, label=f"{label} {described(series)}")
     return framed(drawn, f"Counts of windows of {finding.window}; {_without_bar(series)}.")
 
@@ -316,7 +320,6 @@ def _command_of(settings: Settings, out: Path) -> str | None:
     options = {
         "--event-time": columns["event_time"],
         "--user": columns["user"],
-        "--action": columns["action"],
         "--windows": ",".join(settings.windows),
         "--buckets": str(settings.buckets),
     }
@@ -326,7 +329,9 @@ def _command_of(settings: Settings, out: Path) -> str | None:
     own_rules = rules_from_json(settings.rules) != DEFAULT_RULES
     if own_rules:
         options["--rules"] = "rules.toml"
-    words = [f"{name} {shlex.quote(value)}" for name, value in options.items()]
+    actions = columns["action"] if isinstance(columns["action"], list) else [columns["action"]]
+    words = [f"--action {shlex.quote(each)}" for each in actions]
+    words += [f"{name} {shlex.quote(value)}" for name, value in options.items()]
     if settings.time == "processing":
         words.append("--processing-time")
     folder = quoted_path(out)

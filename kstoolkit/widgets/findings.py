@@ -52,7 +52,7 @@ def _option_label(text: str) -> str:
 
 
 def _label(finding: Finding, *, known: bool) -> str:
-    who = f"{_option_label(finding.user)}, “{_option_label(finding.action)}”"
+    who = f"{_option_label(finding.user)}, “{_option_label(finding.what)}”"
     against = f"expected {finding.expected}"
     if finding.ceiling is not None:
         against = f"ceiling {format_count(finding.ceiling)}"
@@ -65,7 +65,7 @@ def _findings_table(findings: Sequence[Finding], of: int) -> Html:
     if not findings:
         return Html()
     rows = [
-        (f.user, f.action, f.window, f"{f.window_start:%Y-%m-%d %H:%M}", f.count, f.expected)
+        (f.user, f.what, f.window, f"{f.window_start:%Y-%m-%d %H:%M}", f.count, f.expected)
         for f in findings
     ]
     note = f"the first {len(findings)} of {format_count(of)}" if len(findings) < of else ""
@@ -83,7 +83,7 @@ def _seen(found: int, of: int, left_out: int) -> str:
 
 
 def _story_html(finding: Finding) -> Html:
-    told = sentence(finding.sentence, finding.user, finding.action)
+    told = sentence(finding.sentence, finding.user, *finding.values())
     return joined(html("p", told), table_html(("what", "figure"), evidence(finding)))
 
 
@@ -101,10 +101,11 @@ def _window_labels(findings: Findings) -> list[str]:
 
 def _most_frequent(findings: Findings, column: str) -> list[str]:
     """Return the most frequent names, without very long ones: others can be typed."""
-    table = pc.value_counts(findings.table[column].combine_chunks())
+    names = findings.whats if column == "action" else findings.table[column]
+    table = pc.value_counts(names.combine_chunks())
     counts = sorted(table.to_pylist(), key=lambda each: (-each["counts"], each["values"]))
-    names = [each["values"] for each in counts]
-    return [name for name in names if len(name) <= _LONGEST_OFFERED][:_MOST_OFFERED]
+    texts = [each["values"] for each in counts]
+    return [name for name in texts if len(name) <= _LONGEST_OFFERED][:_MOST_OFFERED]
 
 
 _LABELS = {"description_width": "84px"}
