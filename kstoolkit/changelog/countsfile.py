@@ -124,8 +124,12 @@ def coded_columns(counters: Counters) -> list[pa.DictionaryArray]:
 
 def joined_columns(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.DictionaryArray:
     """Return the one text of each row's parts."""
-    whole = [each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in columns]
-    return joined([each if pa.types.is_dictionary(each.type) else each.dictionary_encode() for each in whole])
+    whole = [
+        each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in columns
+    ]
+    return joined(
+        [each if pa.types.is_dictionary(each.type) else each.dictionary_encode() for each in whole]
+    )
 
 
 @contextmanager

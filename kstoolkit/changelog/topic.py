@@ -66,7 +66,8 @@ def _records_of(
     updated_ms = np.maximum.reduceat(changed, first) if first.size else changed
     user, start_ms = counters.user[first], counters.start_ms[first]
     keys = encode_topic_keys(counters.users, user, start_ms, size_ms)
-    bundles = ActionBundles(size, counters.action, counters.count, updated_ms, counters.actions)
+    texts = counters.actions, counters.parts
+    bundles = ActionBundles(size, counters.action, counters.count, updated_ms, *texts)
     return keys, encode_many(bundles)
 
 
@@ -130,7 +131,7 @@ def _counters(
 ) -> tuple[Counters, NDArray[np.intp]]:
     """Return some counts, which belong to these windows, and the order that they are in now."""
     if not rows.size:
-        return Counters.empty(), rows
+        return Counters.empty(bundles.parts), rows
     user, start_ms, action = windows.user[window], windows.start_ms[window], bundles.action[rows]
     packed = PackedKeys.of(user, start_ms, action).packed
     order = np.argsort(packed, kind="stable")
@@ -138,7 +139,8 @@ def _counters(
     if again.size:
         raise _twice(windows, window[order[again[0]]], bundles.actions[action[order[again[0]]]])
     texts, codes = (windows.users, bundles.actions), (user[order], action[order])
-    return Counters(*texts, *codes, start_ms[order], bundles.count[rows][order]), order
+    counts = start_ms[order], bundles.count[rows][order]
+    return Counters(*texts, *codes, *counts, bundles.parts), order
 
 
 def _twice(windows: WindowKeys, window: np.intp, action: pa.Scalar) -> FormatError:

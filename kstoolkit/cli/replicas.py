@@ -235,21 +235,37 @@ def get(
     at: str = required(
         "TIME", "A moment in the window: 2015-09-12T10:00Z. Without a zone it is UTC."
     ),
+    by: list[str] | None = options.BY,
+    total: bool = options.SUMS,
     as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Print a user's counts in one window of a replica.
 
     The fields of --json: user, window_start_ms, window_end_ms, counts (by action), updated_at_ms,
-    unknown.
+    unknown. Where an action has several parts, and with --by or --total, counts is a list of
+    objects: each part under its name, and count.
     """
+    from kstoolkit.replica.records import action_in_words  # noqa: PLC0415
     from kstoolkit.replica.windowstore import WindowStore  # noqa: PLC0415 - loads RocksDB
 
     with WindowStore.open(store) as replica:
-        answer = replica.get(user, window=window, at=at)
-    if as_json:
+        chosen = options.by_given(by, total=total)
+        answer = replica.get(user, window=window, at=at, by=chosen)
+        names = list(replica.parts or ["action"])
+    told = sorted(set(chosen), key=names.index) if chosen is not None else names
+    if as_json and (replica.parts is None and chosen is None):
         print_json([answer.to_dict()])
+    elif as_json:
+        counts = [
+            dict(zip(told, values, strict=True)) | {"count": count}
+            for values, count in answer.counts.items()
+        ]
+        print_json([answer.to_dict() | {"counts": counts}])
     elif not answer.counts:
         note(f"No counts of {user!r} in the window from {answer.window_start.isoformat()}.")
     else:
-        cells = [[action, format_count(count)] for action, count in answer.counts.items()]
-        print_table(["action", "count"], cells, right="count")
+        cells = [
+            [action_in_words(action), format_count(count)]
+            for action, count in answer.counts.items()
+        ]
+        print_table([", ".join(told) or "action", "count"], cells, right="count")

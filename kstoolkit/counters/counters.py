@@ -18,11 +18,13 @@ from kstoolkit.errors import FormatError
 from kstoolkit.formats import countblock
 from kstoolkit.formats.actions import (
     checked,
-    chosen as chosen_of,
     matching,
     parts_in,
     split,
     with_parts,
+)
+from kstoolkit.formats.actions import (
+    chosen as chosen_of,
 )
 
 if TYPE_CHECKING:
@@ -469,7 +471,8 @@ class Counters:
         """
         checked(self.named, list(values), what="where")
         if self.parts is None:
-            found = np.isin(self.actions.to_pylist(), list(values.values())) if values else None
+            wanted = pa.array(values.values(), pa.string())
+            found = np.asarray(pc.is_in(self.actions, wanted)) if values else None
         else:
             found = matching(self.actions, self.parts, values)
         return self if found is None else self.take(found[self.action])

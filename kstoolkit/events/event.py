@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from html import escape
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 import pyarrow as pa
@@ -80,7 +80,7 @@ class Columns:
         return iter((self.event_time, self.user, *actions))
 
 
-Actions = Union[pa.Array, tuple[pa.Array, ...]]
+Actions: TypeAlias = "pa.Array | tuple[pa.Array, ...]"
 """What was done, one a record: a column, or one for each part of an action."""
 
 

@@ -23,7 +23,7 @@ from kstoolkit.events.event import Columns, limits_of
 from kstoolkit.units import Duration, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kstoolkit.events.event import Limits
     from kstoolkit.events.times import TimeUnit

@@ -456,7 +456,9 @@ class Findings(Viewed, Sequence[Finding]):
     @property
     def parts(self) -> tuple[str, ...]:
         """What the columns are called that say what was done: ``action``, or its parts."""
-        told = [None if by is None else json.loads(by) for by in self.table["by"].unique().to_pylist()]
+        told = [
+            None if by is None else json.loads(by) for by in self.table["by"].unique().to_pylist()
+        ]
         names = {name: None for by in told for name in (["action"] if by is None else by)}
         known = (self.table.schema.metadata or {}).get(_ALL_PARTS)
         return tuple(json.loads(known)) if known else tuple(names) or ("action",)

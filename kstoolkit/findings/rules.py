@@ -315,9 +315,7 @@ def _of_parts(rule: Rule, parts: Sequence[str]) -> Rule:
     return Ceiling(rule.window, rule.count, rule.actions, by=by)
 
 
-def material_floor(
-    rules: Iterable[Rule], window: Duration | Window, by: By = None
-) -> int | None:
+def material_floor(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> int | None:
     """Return the smallest count that a rule on this window could find; ``None``: it has no rule.
 
     Examples

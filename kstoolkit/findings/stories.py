@@ -182,7 +182,7 @@ def _story(findings: pa.Table) -> Integers:
     """Return one number for each kind of rule, user and action."""
     story = np.zeros(findings.num_rows, np.int64)
     for name in ("kind", "user", "by", "action"):
-        texts, codes = encoded(findings[name])
+        texts, codes = encoded(pc.fill_null(findings[name], ""))
         story = np.unique(story * (len(texts) + 1) + codes, return_inverse=True)[1]
     return story
 

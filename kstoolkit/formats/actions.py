@@ -47,7 +47,7 @@ _ESCAPED = {_ESCAPE: f"{_ESCAPE}1", SEPARATOR: f"{_ESCAPE}2"}
 UNESCAPED = tuple((escape, char) for char, escape in reversed(_ESCAPED.items()))
 """What in a part is which character, in the order in which it is put back."""
 _MOST_PLACES = 1 << 22
-_NAMED = re.compile(r"(?P<expression>.+?)\s+AS\s+`?(?P<name>[^\W\d]\w*)`?", re.DOTALL | re.I)
+_NAMED = re.compile(r"(?is)(?P<expression>.+?)\s+AS\s+`?(?P<name>[^\W\d]\w*)`?")
 _TAKEN = {
     *("user", "count", "window", "window_ms", "window_start", "window_end", "window_start_ms"),
     *("window_end_ms", "changed_at", "changed_ms", "epoch", "batch", "by", "rule", "kind"),
@@ -159,7 +159,10 @@ def joined(parts: Sequence[pa.DictionaryArray]) -> pa.DictionaryArray:
     codes = [pc.fill_null(part.indices, len(part.dictionary)) for part in parts]
     sizes = [len(part.dictionary) + 1 for part in parts]
     code, distinct = _distinct([np.asarray(each, np.int64) for each in codes], sizes)
-    texts = [_escaped(part.dictionary).take(pa.array(at)) for part, at in zip(parts, distinct, strict=True)]
+    texts = [
+        _escaped(part.dictionary).take(pa.array(at))
+        for part, at in zip(parts, distinct, strict=True)
+    ]
     whole = pc.binary_join_element_wise(*texts, SEPARATOR)
     return pa.DictionaryArray.from_arrays(pa.array(code), whole, safe=False)
 
@@ -178,9 +181,7 @@ def _distinct(
     return packed.astype(np.int32), told
 
 
-def _used(
-    packed: NDArray[np.int64], width: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _used(packed: NDArray[np.int64], width: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the distinct numbers, and for each given one which of them it is."""
     if width > max(_MOST_PLACES, 4 * len(packed)):
         found = np.unique(packed, return_inverse=True)
@@ -216,6 +217,33 @@ def split(texts: pa.Array, number: int) -> list[pa.Array]:
     flat = lists.flatten()
     rows = np.arange(len(texts)) * number
     return [_plain(flat.take(pa.array(rows + place))) for place in range(number)]
+
+
+def values_of(text: str) -> tuple[str | None, ...]:
+    r"""Return the parts of one joined text.
+
+    Examples
+    --------
+    >>> values_of("\x1b0\x1fget")
+    (None, 'get')
+    """
+    parts = pa.array(text.split(SEPARATOR), pa.string())
+    return tuple(_plain(parts).to_pylist())
+
+
+def in_json(texts: pa.Array) -> pa.Array:
+    r"""Return joined texts as JSON writes their parts: as they are told where a name is one text.
+
+    Examples
+    --------
+    >>> in_json(pa.array(["eu\x1fget"])).to_pylist()
+    ['["eu", "get"]']
+    """
+    coded = texts.dictionary_encode()
+    told = [
+        json.dumps(values_of(text), ensure_ascii=False) for text in coded.dictionary.to_pylist()
+    ]
+    return pa.array(told, pa.string()).take(coded.indices)
 
 
 def _plain(texts: pa.Array) -> pa.Array:
@@ -277,7 +305,9 @@ def matching(
     columns = dict(zip(parts, split(texts, len(parts)), strict=True))
     for name, value in where.items():
         column = columns[name]
-        same = column.is_null() if value is None else pc.fill_null(pc.equal(column, value), False)
+        same = (
+            column.is_null() if value is None else pc.is_in(column, pa.array([value], pa.string()))
+        )
         found &= np.asarray(same)
     return found
 

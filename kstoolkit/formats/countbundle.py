@@ -11,6 +11,10 @@
       int64 updated_at_ms = 3;         // when one of them last changed, epoch ms UTC
     }
 
+Version 4 is the same, of actions of several parts: the texts in the store's dictionary are those of
+:mod:`kstoolkit.formats.actions`. Versions 2 and 5 are a topic's bundles
+(:mod:`kstoolkit.formats.topicbundle`), 3 is a block of many users' counts.
+
 Texts of actions repeat in every bundle, so that a bundle has numbers in their place; which text a
 number is, the store that holds the bundle says. A single bundle is read by protobuf's own runtime,
 with a class made from its fields where it is used: nothing is generated. Many are read and written
@@ -136,7 +140,7 @@ def varint_cells(numbers: NDArray[np.uint64], first: NDArray[np.int64]) -> pa.Ar
     return pa.Array.from_buffers(pa.large_binary(), len(first) - 1, buffers)
 
 
-_VERSION = 1
+VERSION, VERSION_OF_PARTS = 1, 4
 NAME = "CountBundle"
 _IDS_TAG, COUNTS_TAG, UPDATED_TAG = 0x0A, 0x12, 0x18  # number of the field, and its wire type
 _AROUND = 7  # varints of a bundle beside its ids and counts
@@ -163,12 +167,15 @@ class Bundles:
         Those of all bundles, in a row.
     updated_at_ms
         One a bundle, epoch ms UTC.
+    version
+        That of all of them.
     """
 
     size: NDArray[np.int64]
     action_id: NDArray[np.int32]
     count: NDArray[np.uint64]
     updated_at_ms: NDArray[np.int64]
+    version: int = VERSION
 
 
 FIELDS = [
@@ -193,8 +200,8 @@ def decode(value: bytes) -> Bundle:
     >>> decode(bytes([1, 0x0A, 2, 0, 3, 0x12, 2, 61, 7, 0x18, 5]))
     Bundle(action_ids=[0, 3], counts=[61, 7], updated_at_ms=5)
     """
-    if not value or value[0] != _VERSION:
-        raise FormatError.version(NAME, value[0] if value else 0, _VERSION)
+    if not value or value[0] not in {VERSION, VERSION_OF_PARTS}:
+        raise FormatError.version(NAME, value[0] if value else 0, VERSION_OF_PARTS)
     try:
         message = _MESSAGE.FromString(value[1:])
     except DecodeError as error:
@@ -221,7 +228,7 @@ def encode_many(bundles: Bundles) -> pa.Array:
     varints = np.empty(first[-1], np.uint64)
     of_ids, of_counts = run_places(begins + 3, size), run_places(counts + 2, size)
     varints[of_ids], varints[of_counts] = bundles.action_id, bundles.count
-    varints[begins], varints[begins + 1] = _VERSION, _IDS_TAG
+    varints[begins], varints[begins + 1] = bundles.version, _IDS_TAG
     varints[counts], varints[ends - 2] = COUNTS_TAG, UPDATED_TAG
     varints[ends - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
     varints[begins + 2] = run_sums(varint_widths(varints[of_ids]), size)
@@ -252,14 +259,17 @@ def decode_many(values: Sequence[bytes]) -> Bundles:
         return _one_by_one(values)
     varints = decode_varints(data, width, last + 1 - width)
     size = (np.diff(first) - _AROUND) // 2
-    if not _is_ours(varints, first, size):
+    version = values[0][0] if values[0] else 0
+    if not _is_ours(varints, first, size, version):
         return _one_by_one(values)
     of_ids, of_counts = run_places(first[:-1] + 3, size), run_places(first[:-1] + 5 + size, size)
     updated = varints[first[1:] - 1].view(np.int64)
-    return Bundles(size, varints[of_ids].astype(np.int32), varints[of_counts], updated)
+    return Bundles(size, varints[of_ids].astype(np.int32), varints[of_counts], updated, version)
 
 
-def _is_ours(varints: NDArray[np.uint64], first: NDArray[np.intp], size: NDArray[np.intp]) -> bool:
+def _is_ours(
+    varints: NDArray[np.uint64], first: NDArray[np.intp], size: NDArray[np.intp], version: int
+) -> bool:
     """Return whether all bundles have their fields as :func:`encode_many` writes them."""
     begins, ends = first[:-1], first[1:]
     if (size < 1).any() or (2 * size + _AROUND != ends - begins).any():
@@ -267,7 +277,8 @@ def _is_ours(varints: NDArray[np.uint64], first: NDArray[np.intp], size: NDArray
     counts = begins + 3 + size
     ids, amounts = varints[run_places(begins + 3, size)], varints[run_places(counts + 2, size)]
     return bool(
-        (varints[begins] == _VERSION).all()
+        version in {VERSION, VERSION_OF_PARTS}
+        and (varints[begins] == version).all()
         and (ids <= _LARGEST_ID).all()
         and (varints[begins + 1] == _IDS_TAG).all()
         and (varints[counts] == COUNTS_TAG).all()
@@ -285,6 +296,7 @@ def _one_by_one(values: Sequence[bytes]) -> Bundles:
         np.array([each for bundle in read for each in bundle.action_ids], np.int32),
         np.array([each for bundle in read for each in bundle.counts], np.uint64),
         np.array([bundle.updated_at_ms for bundle in read], np.int64),
+        max((value[0] for value in values), default=VERSION),
     )
 
 

@@ -19,8 +19,16 @@ kstoolkit writes the fields in the order count, updated_at_ms, action, and a tim
     02 | 12 02 3d 07 | 18 80 80 b2 fd fb 29 | 22 04 72 65 61 64 | 22 04 65 64 69 74
          counts 61, 7   2015-09-12 03:49:57    "read"              "edit"
 
-Version 1 in a topic is no bundle but a block of many users' counts
-(:mod:`kstoolkit.formats.countblock`); the bundles of that version
+Version 5 has actions of several parts, each the one text of :mod:`kstoolkit.formats.actions`, and
+behind them what the parts are called, which is the same in all records of a topic::
+
+      repeated string part = 5;        // such as "region", "operation"
+
+    05 | 12 01 3d | 18 05 | 22 09 65 75 1f 64 65 6c 65 74 65 | 2a 06 72 65 67 69 6f 6e | 2a 02 6f 70
+         count 61   5 ms    "eu", "delete"                     "region"                  "op"
+
+Versions 1 and 3 in a topic are no bundles but blocks of many users' counts
+(:mod:`kstoolkit.formats.countblock`); the bundles of versions 1 and 4
 (:mod:`kstoolkit.formats.countbundle`) lie in stores.
 
 Records are read and written as columns: where the parts lie is found for all bundles at once. What
@@ -60,30 +68,37 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_VERSION = 2
-_ACTION_TAG = 0x22
+_VERSION, _VERSION_OF_PARTS = 2, 5
+_ACTION_TAG, _PART_TAG = 0x22, 0x2A
 
 
 class ActionBundle(NamedTuple):
-    """One bundle: actions, the count of each, and when one last changed (epoch ms UTC)."""
+    """One bundle: actions, the count of each, and when one last changed (epoch ms UTC).
+
+    Where actions have several parts, these are called so.
+    """
 
     actions: list[str]
     counts: list[int]
     updated_at_ms: int
+    parts: tuple[str, ...] | None = None
 
 
-_MESSAGE = message_class(NAME, [*FIELDS, ("action", "repeated string")])
+_MESSAGE = message_class(
+    NAME, [*FIELDS, ("action", "repeated string"), ("part", "repeated string")]
+)
 
 
 def _decode(value: bytes | None) -> ActionBundle:
     """Return one bundle, with its fields in any order."""
-    if not value or value[0] != _VERSION:
+    if not value or value[0] not in {_VERSION, _VERSION_OF_PARTS}:
         raise _of_another_version(value)
     try:
         message = _MESSAGE.FromString(value[1:])
     except DecodeError as error:
         raise _damaged(value) from error
-    bundle = ActionBundle(list(message.action), list(message.count), message.updated_at_ms)
+    parts = tuple(message.part) if value[0] == _VERSION_OF_PARTS else None
+    bundle = ActionBundle(list(message.action), list(message.count), message.updated_at_ms, parts)
     if len(bundle.actions) != len(bundle.counts):
         raise _damaged(value)
     return bundle
@@ -94,7 +109,7 @@ def _of_another_version(value: bytes | None) -> FormatError:
         message = f"{len(value):,} bytes that are a block of many users' counts, no {NAME}."
         return FormatError(message, hint="Their key says so too: read them as blocks.")
     if value and value[0] > _VERSION:
-        return FormatError.version(NAME, value[0], _VERSION)
+        return FormatError.version(NAME, value[0], _VERSION_OF_PARTS)
     if value is None:
         message = f"A record without a value is a tombstone, and no {NAME}."
         return FormatError(message, hint="Leave it out.")
@@ -112,12 +127,17 @@ _FEW = 16  # bundles: of fewer than that, the actions are found one by one
 
 
 class _BundleLayout:
-    """Where the parts of all bundles lie; said of bundles that are not ours, it means nothing."""
+    """Where the parts of all bundles lie; said of bundles that are not ours, it means nothing.
 
-    def __init__(self, column: ByteColumn) -> None:
+    Ours end all alike: with what the parts of actions are called, if they have several.
+    """
+
+    def __init__(self, column: ByteColumn, version: int = _VERSION, ending: bytes = b"") -> None:
         data = column.data if len(column.data) else np.zeros(1, np.uint8)
-        starts, ends = column.starts, column.ends
-        is_ours = _bytes_at(data, starts) == _VERSION
+        starts, ends = column.starts, column.ends - len(ending)
+        is_ours = (_bytes_at(data, starts) == version) & (ends > starts)
+        for place, byte in enumerate(ending):
+            is_ours &= _bytes_at(data, np.maximum(ends + place, starts)) == byte
         is_ours &= _bytes_at(data, starts + 1) == COUNTS_TAG
         length, self._counts_at, is_read = _varints_at(data, starts + 2, _LONGEST_LENGTH)
         counts_bytes = length.astype(np.int64)
@@ -275,6 +295,8 @@ class ActionBundles:
         One a bundle, epoch ms UTC.
     actions
         The texts of actions, each once.
+    parts
+        What the parts of an action are called, where it has several.
     """
 
     size: NDArray[np.int64]
@@ -282,6 +304,7 @@ class ActionBundles:
     count: NDArray[np.uint64]
     updated_at_ms: NDArray[np.int64]
     actions: pa.Array
+    parts: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, bundles: Sequence[ActionBundle]) -> ActionBundles:
@@ -300,6 +323,7 @@ class ActionBundles:
             np.array([each for one in bundles for each in one.counts], np.uint64),
             np.array([one.updated_at_ms for one in bundles], np.int64),
             action.dictionary,
+            next((one.parts for one in bundles), None),
         )
 
     def __len__(self) -> int:
@@ -315,7 +339,14 @@ def encode_many(bundles: ActionBundles) -> pa.Array:
     >>> encode_many(one)[0].as_py().hex(" ")
     '02 12 02 3d 07 18 05 22 04 72 65 61 64 22 04 65 64 69 74'
     """
-    return joined_cells(_in_front(bundles), _texts(bundles))
+    ending = pa.scalar(_ending(bundles.parts), pa.large_binary())
+    return joined_cells(_in_front(bundles), _texts(bundles), ending)
+
+
+def _ending(parts: tuple[str, ...] | None) -> bytes:
+    """Return what is behind the actions of each bundle: what their parts are called."""
+    texts = [name.encode() for name in parts or ()]  # none is as long as a varint of two bytes says
+    return b"".join(bytes([_PART_TAG, len(text)]) + text for text in texts)
 
 
 def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
@@ -334,17 +365,27 @@ def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
     ([2, 2], [61, 7, 61, 7], [0, 1, 0, 1], ['read', 'edit'])
     """
     column = ByteColumn.of(values)
-    layout = _BundleLayout(column)
+    parts = _parts_of(column)
+    as_told = (_VERSION if parts is None else _VERSION_OF_PARTS, _ending(parts))
+    layout = _BundleLayout(column, *as_told)
     if not layout.is_ours.all():
-        column = _as_ours(column, ~layout.is_ours)
-        layout = _BundleLayout(column)
+        column = _as_ours(column, ~layout.is_ours, parts)
+        layout = _BundleLayout(column, *as_told)
     action = layout.actions().to_arrow().dictionary_encode()
     try:
         texts = action.dictionary.cast(pa.string())
     except pa.ArrowInvalid:  # no UTF-8; which record it is in, protobuf tells
         return ActionBundles.of([_decode(value) for value in column.to_list()])
     codes = np.asarray(action.indices, dtype=np.int32)
-    return ActionBundles(layout.size, codes, layout.counts(), layout.updated_at_ms, texts)
+    return ActionBundles(layout.size, codes, layout.counts(), layout.updated_at_ms, texts, parts)
+
+
+def _parts_of(column: ByteColumn) -> tuple[str, ...] | None:
+    """Return what the first bundle says that the parts of its actions are called."""
+    first = column.take(np.arange(min(1, len(column)))).to_list()
+    return (
+        _decode(first[0]).parts if first and first[0] and first[0][0] == _VERSION_OF_PARTS else None
+    )
 
 
 def _in_front(bundles: ActionBundles) -> pa.Array:
@@ -353,7 +394,8 @@ def _in_front(bundles: ActionBundles) -> pa.Array:
     first = run_edges(size + _AROUND)
     begins, ends = first[:-1], first[1:]
     varints = np.empty(first[-1], np.uint64)
-    varints[begins], varints[begins + 1], varints[ends - 2] = _VERSION, COUNTS_TAG, UPDATED_TAG
+    varints[begins] = _VERSION if bundles.parts is None else _VERSION_OF_PARTS
+    varints[begins + 1], varints[ends - 2] = COUNTS_TAG, UPDATED_TAG
     varints[begins + 2] = run_sums(varint_widths(bundles.count), size)
     varints[run_places(begins + 3, size)] = bundles.count
     varints[ends - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
@@ -372,9 +414,15 @@ def _texts(bundles: ActionBundles) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(bundles), [None, pa.py_buffer(ends), data])
 
 
-def _as_ours(column: ByteColumn, others: NDArray[np.bool_]) -> ByteColumn:
+def _as_ours(
+    column: ByteColumn, others: NDArray[np.bool_], parts: tuple[str, ...] | None
+) -> ByteColumn:
     """Return the column with the bundles that others wrote written as ours are."""
-    read = ActionBundles.of([_decode(value) for value in column.take(others).to_list()])
+    each = [_decode(value) for value in column.take(others).to_list()]
+    if any(one.parts != parts for one in each):
+        message = "Some records count by other parts of an action than others."
+        raise FormatError(message, hint="Give a topic that one run of kstoolkit writes to.")
+    read = ActionBundles.of(each)
     both = pa.concat_arrays([column.to_arrow(), encode_many(read)])
     place = np.arange(len(column))
     place[others] = len(column) + np.arange(len(read))

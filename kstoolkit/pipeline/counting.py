@@ -46,7 +46,7 @@ _OTHER_TYPE = "a field is not of the type that was said of it, or that earlier r
 def counting(
     grain: Grain, limits: Limits, *, is_json: bool = False
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for ``mapInArrow``: events with :data:`BESIDE` in, the shuffle's records out.
+    """Return a function for ``mapInArrow``: rows with :data:`BESIDE` in, the shuffle's records out.
 
     With ``is_json``, raw texts are judged as Python's JSON: Spark's parser takes more than that.
     """

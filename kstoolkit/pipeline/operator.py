@@ -288,7 +288,7 @@ def _seen_by(view: View, changes: Changes) -> Changes:
 def _same_as_next(counters: Counters) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which counters have the key of the one behind them."""
     keys = counters.user, counters.start_ms, counters.action
-    return np.logical_and.reduce([key[:-1] == key[1:] for key in keys])
+    return np.asarray(np.logical_and.reduce([key[:-1] == key[1:] for key in keys]))
 
 
 def _schema_of(view: View, changes: Changes) -> dict[bytes, bytes] | None:

@@ -221,6 +221,7 @@ def hand_over(
     number: tuple[int, int],
     now_ms: int,
     files: tuple[Sequence[Path], Sequence[Path]],
+    *,
     parts: _Parts = None,
 ) -> None:
     """Call a function of the user's with what a batch, of an epoch and number, changed, if it did.

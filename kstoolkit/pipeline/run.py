@@ -14,7 +14,7 @@ from html import escape
 from itertools import chain, zip_longest
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -283,7 +283,7 @@ class UserHistory(Viewed):
         return f"{self.user!r}, {what}: {labels}; {counted(flagged, 'flagged windows')}"
 
 
-_Where = "Mapping[str, str | None]"
+_Where: TypeAlias = "Mapping[str, str | None]"
 
 
 def _user_history(
@@ -528,9 +528,13 @@ class Run(Viewed):
         chosen = counters.where(where or {})
         if by is None:
             return chosen
-        least = settings.min_count[settings.windows.index(window.label)] if settings.min_count else 1
+        least = (
+            settings.min_count[settings.windows.index(window.label)] if settings.min_count else 1
+        )
         if least > 1:
-            message = f"Counts below {format_count(least)} were left out, and are in none of these sums."
+            message = (
+                f"Counts below {format_count(least)} were left out, and are in none of these sums."
+            )
             warnings.warn(message, LimitedResultWarning, stacklevel=4)
         return chosen.by([by] if isinstance(by, str) else by)
 
@@ -591,9 +595,7 @@ class Run(Viewed):
         return merge_findings(
             asked(
                 BatchFolders(self.folder.path / "findings").marked,
-                lambda batches: [
-                    as_stored(pa.table(rows)) for rows in numbered_rows(batches)
-                ],
+                lambda batches: [as_stored(pa.table(rows)) for rows in numbered_rows(batches)],
             )
         )
 

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
@@ -348,7 +347,7 @@ class Sink:
             _send_findings(frame.sparkSession, files, self.findings_to, self.parts)
         if self.hand_to is not None:
             number, given = (self.epoch, batch), (changed, files)
-            hand_over(self.hand_to, frame.sparkSession, number, now_ms, given, self.parts)
+            hand_over(self.hand_to, frame.sparkSession, number, now_ms, given, parts=self.parts)
         statistics = MicroBatch.of(
             batch,
             told,
@@ -430,7 +429,9 @@ def _scoring(
                 findings = score(rows, told, rules, window, by=by, seen_ms=now_ms)
                 if findings.num_rows:
                     hidden = _hidden(Path(place))
-                    pq.write_table(findings.replace_schema_metadata(None), hidden, compression="zstd")
+                    pq.write_table(
+                        findings.replace_schema_metadata(None), hidden, compression="zstd"
+                    )
                     told = {"found": findings.num_rows, "hidden": hidden, "place": place}
                     yield pa.RecordBatch.from_pylist([told])
 

@@ -221,6 +221,7 @@ class CatchUp:
             return 0
         changed_ms = ChangelogReader.of_one(self.changelog, target).newest_change_ms()
         lengths = reader.window_lengths_ms() | set(self.levels)
+        self.state = replace(self.state, parts=self.changelog.parts())
         self._name(lengths - self.levels.keys())
         return sum(self._bring(window_ms, target, changed_ms) for window_ms in sorted(lengths))
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kstoolkit.formats.actions import ALL_TOGETHER, values_in_words
 from kstoolkit.moments import moment_of
 from kstoolkit.records import Record, Source, of_source
 from kstoolkit.units import format_count, format_duration
@@ -24,7 +25,8 @@ class UserCounts(Record):
     window_start_ms, window_end_ms
         The window, epoch ms UTC; its end is outside.
     counts
-        How often, by action; empty if the user did nothing in the window.
+        How often, by action, which is a tuple where it has several parts; empty if the user did
+        nothing in the window.
     updated_at_ms
         The clock of the micro-batch that last changed one of the counts, epoch ms UTC; after a
         compaction of the changelog, that of the newest batch that was folded. ``None`` if there
@@ -41,7 +43,7 @@ class UserCounts(Record):
     user: str
     window_start_ms: int
     window_end_ms: int
-    counts: dict[str, int] = of_source(Source.STORE)
+    counts: dict[Any, int] = of_source(Source.STORE)
     updated_at_ms: int | None = of_source(Source.STORE)
     unknown: dict[str, str] = field(default_factory=dict)
 
@@ -67,9 +69,24 @@ class UserCounts(Record):
 
     def __repr__(self) -> str:
         length = format_duration(self.window_end_ms - self.window_start_ms)
-        told = ", ".join(f"{action} {format_count(n)}" for action, n in self.counts.items())
+        told = ", ".join(
+            f"{action_in_words(each)} {format_count(n)}" for each, n in self.counts.items()
+        )
         start = self.window_start.isoformat()
         return f"UserCounts({self.user!r}, {length} from {start}: {told or 'no counts'})"
+
+
+def action_in_words(action: str | tuple[str | None, ...]) -> str:
+    """Return an action for people: its parts one behind the other, if it has several.
+
+    Examples
+    --------
+    >>> action_in_words(("eu", None)), action_in_words("read"), action_in_words(())
+    ('eu, none', 'read', 'all actions')
+    """
+    if isinstance(action, str):
+        return action
+    return ", ".join(values_in_words(action)) or ALL_TOGETHER
 
 
 @dataclass(frozen=True, slots=True)

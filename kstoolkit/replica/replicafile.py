@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from kstoolkit.windows import Window
 
 FILE = "replica.json"
-_VERSION = 1
+_VERSION, _VERSION_OF_PARTS = 1, 2
 _NAME = "replica"
 _HOUR_MS = 3_600_000
 
@@ -110,11 +110,13 @@ class LevelState:
 class ReplicaState:
     """What a replica's file says: the levels on disk, by window length, and how long each is kept.
 
-    Windows that ``retention_ms`` does not name are kept for ever.
+    Windows that ``retention_ms`` does not name are kept for ever. Where an action has several
+    ``parts``, they are called so; the file then is of version 2.
     """
 
     levels: dict[int, LevelState] = field(default_factory=dict)
     retention_ms: dict[int, int] = field(default_factory=dict)
+    parts: tuple[str, ...] | None = None
 
     @classmethod
     def load(cls, folder: Path) -> ReplicaState:
@@ -141,24 +143,27 @@ class ReplicaState:
             raise _damaged(folder, str(error)) from error
         if not isinstance(told, dict) or not isinstance(told.get("version"), int):
             raise _damaged(folder, "it names no version")
-        if told["version"] > _VERSION:
-            raise FormatError.version(_NAME, told["version"], _VERSION)
+        if told["version"] > _VERSION_OF_PARTS:
+            raise FormatError.version(_NAME, told["version"], _VERSION_OF_PARTS)
         if told.pop("checksum", None) != _checksum(told):
             raise _damaged(folder, "its checksum is not that of what it says")
         try:
             levels = [LevelState.of(level) for level in told["levels"]]
             retention_ms = {int(key): ms for key, ms in told["retention_ms"].items()}
+            parts = tuple(map(str, told["parts"])) if "parts" in told else None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _damaged(folder, repr(error)) from error
-        return cls({level.window_ms: level for level in levels}, retention_ms)
+        return cls({level.window_ms: level for level in levels}, retention_ms, parts)
 
     def save(self, folder: Path) -> None:
         """Write the file, in one step; it is on disk afterwards."""
-        told = {
-            "version": _VERSION,
+        told: dict[str, Any] = {
+            "version": _VERSION if self.parts is None else _VERSION_OF_PARTS,
             "retention_ms": self.retention_ms,
             "levels": [asdict(level) for level in self.levels.values()],
         }
+        if self.parts is not None:
+            told["parts"] = list(self.parts)
         replace_text(folder / FILE, json.dumps(told | {"checksum": _checksum(told)}))
 
     def with_level(self, level: LevelState) -> ReplicaState:

@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,7 @@ from rocksdict import AccessType, Rdict, ReadOptions, WriteBatch, WriteOptions
 from kstoolkit.counters.counters import prune
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import countbundle
+from kstoolkit.formats.actions import values_of
 from kstoolkit.formats.columns import run_places
 from kstoolkit.formats.countbundle import Bundles
 from kstoolkit.formats.keys import (
@@ -443,7 +444,8 @@ class Filling:
         start_ms = counters.start_ms[first]
         keys = encode_replica_keys(counters.users, counters.user[first], start_ms)
         updated_ms = np.maximum.reduceat(dated.changed_ms, first) if first.size else start_ms
-        bundles = Bundles(size, counters.action, counters.count, updated_ms)
+        version = countbundle.VERSION if counters.parts is None else countbundle.VERSION_OF_PARTS
+        bundles = Bundles(size, counters.action, counters.count, updated_ms, version)
         return cls(keys, bundles, start_ms, counters.actions).take(_order(keys))
 
     def by_segment(self, segment_ms: int) -> Iterator[tuple[int, Filling]]:
@@ -480,6 +482,7 @@ class Filling:
             self.bundles.action_id[rows],
             self.bundles.count[rows],
             self.bundles.updated_at_ms[chosen],
+            self.bundles.version,
         )
         keys, start_ms = self.keys.take(pa.array(chosen)), self.start_ms[chosen]
         return Filling(keys, bundles, start_ms, self.actions)
@@ -511,7 +514,7 @@ def _merged(
     last = order[np.append(np.diff(place[order]) != 0, True)]
     size = np.bincount(owner[last], minlength=len(found))
     count = np.r_[old.count, fresh.count]
-    return Bundles(size, action_id[last], count[last], fresh.updated_at_ms)
+    return Bundles(size, action_id[last], count[last], fresh.updated_at_ms, fresh.version)
 
 
 def _order(keys: pa.Array) -> NDArray[np.intp]:
@@ -548,11 +551,17 @@ def counts_of(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts
         return UserCounts(user, start_ms, end_ms, {}, None, dict(_NOTHING))
     ids, counts, updated_ms = countbundle.decode(value)
     try:
-        by_action = {actions[place]: count for place, count in zip(ids, counts, strict=True)}
+        texts = [actions[place] for place in ids]
     except IndexError:
         check_ids(max(ids), actions)
         raise
-    return UserCounts(user, start_ms, end_ms, by_action, updated_ms)
+    named = _named(texts, value[0])
+    return UserCounts(user, start_ms, end_ms, dict(zip(named, counts, strict=True)), updated_ms)
+
+
+def _named(texts: list[str], version: int) -> list[Any]:
+    """Return actions as they are told: those of several parts as tuples of their values."""
+    return texts if version == countbundle.VERSION else list(map(values_of, texts))
 
 
 def counts_of_page(rows: Pairs, actions: list[str], start_ms: int, end_ms: int) -> list[UserCounts]:
@@ -564,7 +573,9 @@ def counts_of_page(rows: Pairs, actions: list[str], start_ms: int, end_ms: int) 
     users, _ = decode_replica_keys([keys[place] for place in chosen])
     bundles = countbundle.decode_many([values[place] for place in chosen])
     check_ids(int(bundles.action_id.max(initial=0)), actions)
-    texts = np.array(actions, object)[bundles.action_id].tolist()
+    known = np.empty(len(actions), object)
+    known[:] = _named(actions, bundles.version)
+    texts = known[bundles.action_id].tolist()
     counts = bundles.count.tolist()
     spans = pairwise([0, *np.cumsum(bundles.size).tolist()])
     rows_of_users = zip(users, spans, bundles.updated_at_ms.tolist(), strict=True)

@@ -13,15 +13,17 @@ import time
 import warnings
 from collections import OrderedDict
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kstoolkit.changelog.changelog import MIRROR, Changelog, Mirrored
 from kstoolkit.changelog.reader import ChangelogReader
 from kstoolkit.errors import ConfigurationError, FormatError, KafkaError
+from kstoolkit.formats.actions import checked
 from kstoolkit.formats.keys import encode_replica_key
 from kstoolkit.moments import moment_ms
 from kstoolkit.records import Records, Viewed, counted
@@ -57,7 +59,7 @@ from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from rocksdict import Options
@@ -253,7 +255,19 @@ class WindowReader(Viewed):
         """The windows that it has counts of: ``("1 minute", "1 hour")``."""
         return tuple(format_duration(length) for length in self._opened.levels)
 
-    def get(self, user: str, *, window: Duration | Window, at: Moment) -> UserCounts:
+    @property
+    def parts(self) -> tuple[str, ...] | None:
+        """What the parts of an action are called; ``None`` if it is one column."""
+        return self._opened.state.parts
+
+    def get(
+        self,
+        user: str,
+        *,
+        window: Duration | Window,
+        at: Moment,
+        by: str | Sequence[str] | None = None,
+    ) -> UserCounts:
         """Return a user's counts in the window that holds a moment.
 
         Parameters
@@ -266,6 +280,10 @@ class WindowReader(Viewed):
         at
             When: ISO 8601 text, which is in UTC if it names no zone; epoch ms UTC; or an aware
             datetime: one without a zone is refused, as Python's own is in local time.
+        by
+            Sums over all actions with the same values of these parts: tuples of them, or of one
+            that is given as a text the value itself; ``[]`` is the sum of all. By default each
+            action on its own.
 
         Returns
         -------
@@ -276,6 +294,8 @@ class WindowReader(Viewed):
         ------
         ConfigurationError
             If the replica has no such window, ``at`` is no time, or ``user`` no text.
+        ColumnError
+            If there is no such part.
         """
         kind = self._kind(window)
         start_ms = kind.start_of(moment_ms(at))
@@ -284,7 +304,20 @@ class WindowReader(Viewed):
         found = self._opened.ask(
             kind.size_ms, segment_ms, lambda segment: look_up(segment, key), _NOTHING
         )
-        return counts_of(user, start_ms, start_ms + kind.size_ms, found)
+        counted = counts_of(user, start_ms, start_ms + kind.size_ms, found)
+        return counted if by is None else self._summed(counted, by)
+
+    def _summed(self, counted: UserCounts, by: str | Sequence[str]) -> UserCounts:
+        """Return the sums of a user's counts by some parts of their actions."""
+        names = ("action",) if self.parts is None else self.parts
+        places = [names.index(name) for name in checked(names, by, what="by")]
+        sums: dict[Any, int] = {}
+        for action, count in counted.counts.items():
+            values = (action,) if self.parts is None else action
+            key = tuple(values[place] for place in places)
+            told = key[0] if isinstance(by, str) else key
+            sums[told] = sums.get(told, 0) + count
+        return replace(counted, counts=sums)
 
     def get_many(
         self, users: Iterable[str], *, window: Duration | Window, at: Moment

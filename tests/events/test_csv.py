@@ -234,6 +234,7 @@ def csv_read(
     rows: list[CsvRow] = []
     bad: list[str] = []
     for piece in read_csv(path, columns, **options):
+        assert not isinstance(piece.actions, tuple)
         columns_read = (piece.times, piece.users, piece.actions)
         rows += zip(*(column.to_pylist() for column in columns_read), strict=True)
         bad += [raw for raw, _ in piece.unparseable]

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from kstoolkit.events.event import Limits
-from kstoolkit.pipeline.counting import COLUMNS, POISONED, counting
+from kstoolkit.pipeline.counting import BESIDE, POISONED, counting
 from kstoolkit.pipeline.shuffle import DEAD_LETTERS, Grain, from_ipc
 
 GOOD = b'{"t": 1}'
@@ -26,7 +26,7 @@ def batch(*rows: tuple[bytes, bytes | None, str | None, str | None]) -> pa.Recor
         pa.array(files, pa.string()),
         pa.array(whys, pa.string()),
     ]
-    return pa.record_batch(columns, names=list(COLUMNS))
+    return pa.record_batch(columns, names=["time", "user", "action", *BESIDE])
 
 
 def told(given: pa.RecordBatch, **options: Any) -> list[tuple[str, str, str | None]]:

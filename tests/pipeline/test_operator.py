@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
-from kstoolkit.pipeline.operator import COUNTS, MATERIAL, CascadeOperator, Plan
+from kstoolkit.pipeline.operator import COUNTS, MATERIAL, CascadeOperator, Plan, View
 from kstoolkit.pipeline.shuffle import BLOCK, from_ipc
 from kstoolkit.windows import Cascade
 from tests.counters.dictblocks import DictBlocks
@@ -27,7 +27,7 @@ EVENING_MS = 20_000 * DAY_MS + 20 * HOUR_MS
 def learning(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
     """Count three of Ann's events in a minute, and return from how many windows it is judged."""
     operator = CascadeOperator(
-        Plan(Cascade("1 minute"), 1, live=request.param, floors=(1,), baselines=(True,))
+        Plan(Cascade("1 minute"), 1, live=request.param, views=(View(0, None, 1, baseline=True),))
     )
     operator.blocks = DictBlocks()  # type: ignore[assignment] # in place of Spark's state
 
@@ -70,9 +70,9 @@ class Counting:
     def batch(self, events: list[tuple[str, int]], *, rule: bool, now_ms: int) -> None:
         """Count users' events, a time each, and keep what a learner must know afterwards."""
         before = self._in_state()
-        floor = 1 if rule else None
+        views = (View(0, None, 1, baseline=True),) if rule else ()
         cascade = Cascade("1 minute", retention=2)
-        operator = CascadeOperator(Plan(cascade, 1, self.live, (floor,), (rule,)))
+        operator = CascadeOperator(Plan(cascade, 1, self.live, views))
         operator.blocks = self.blocks  # type: ignore[assignment] # in place of Spark's state
         users, times = zip(*events, strict=True)
         arrived = Counters.of(np.array(times), pa.array(users), pa.array(["read"] * len(users)))

@@ -1,8 +1,9 @@
 """What kstoolkit itself counted, as a store's rows: of a changelog, or of a replica's level.
 
 There is a row for each user and window. The key is the user in UTF-8; the value either all counts
-by action, as JSON, or one number as Kafka's ``LongSerializer`` writes it: what a windowed count
-store of Kafka Streams holds of the same events, so that the two can be compared.
+by action, as JSON (an action of several parts is a list of them, in JSON again), or one number as
+Kafka's ``LongSerializer`` writes it: what a windowed count store of Kafka Streams holds of the same
+events, so that the two can be compared.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError, Option, naming
 from kstoolkit.formats import countbundle
+from kstoolkit.formats.actions import in_json
 from kstoolkit.formats.columns import ByteColumn, RowColumns, fixed_cells, run_edges, run_sums
 from kstoolkit.formats.keys import decode_replica_keys
 from kstoolkit.formats.serdes import serde_of
@@ -261,9 +263,16 @@ def _told_by(counters: Counters) -> Iterator[Told]:
             counters.users.take(pa.array(counters.user[at])),
             counters.start_ms[at],
             np.diff(chosen),
-            counters.actions.take(pa.array(counters.action[rows])),
+            _told(counters.actions, counters.parts is not None).take(
+                pa.array(counters.action[rows])
+            ),
             counters.count[rows],
         )
+
+
+def _told(actions: pa.Array, in_parts: bool) -> pa.Array:  # noqa: FBT001 - what they are
+    """Return texts of actions as rows tell them: several parts as a list in JSON."""
+    return in_json(actions) if in_parts else actions
 
 
 def _may_hold(state: SegmentState, asked: Asked) -> bool:
@@ -289,7 +298,9 @@ def _told_in(segment: DiskSegment) -> Iterator[Told]:
             pa.array(users, pa.string()),
             starts_ms,
             bundles.size,
-            pa.array(actions, pa.string()).take(pa.array(bundles.action_id)),
+            _told(
+                pa.array(actions, pa.string()), bundles.version == countbundle.VERSION_OF_PARTS
+            ).take(pa.array(bundles.action_id)),
             bundles.count,
             bundles.updated_at_ms,
         )
