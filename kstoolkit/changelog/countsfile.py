@@ -388,7 +388,8 @@ def _filtered(path: Path, window_ms: int, parts: tuple[str, ...] | None) -> Iter
 
 
 def _stored_span(file: pq.ParquetFile, number: int, column: str) -> tuple[int, int] | None:
-    told = file.metadata.row_group(number).column(_SCHEMA.get_field_index(column)).statistics
+    place = file.schema_arrow.get_field_index(column)
+    told = file.metadata.row_group(number).column(place).statistics
     if told is not None and told.has_min_max:
         return int(told.min_raw), int(told.max_raw)
     return _span(file.read_row_group(number, [column])[column])
