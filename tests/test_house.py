@@ -21,15 +21,17 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
 MOST_MODULES = 240
-MOST_LINES = 75_400
-MOST_LINES_OF_CODE = 40_800
+MOST_LINES = 76_700
+MOST_LINES_OF_CODE = 41_400
 """They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 400
 lines more than were saved: what tells a fault from damage and what a file held, reads logs' times,
-folds batches in tiers, and has counts come out as DataFrames."""
-MOST_IMPORTS = 1_125
+folds batches in tiers, and has counts come out as DataFrames. Actions of several parts took 1,300:
+a room's module of their own, and in each room the edge at which parts are columns."""
+MOST_IMPORTS = 1_150
 """Between modules, as a module is imported: types alone and imports inside functions apart. It was
 1,100; three new rooms for what a file held, what comes out, and what is tidied, have 16 doors, and
-what was written out in several places is now imported from one."""
+what was written out in several places is now imported from one. Actions of several parts have one
+room's module with 20 doors."""
 
 FLOOR = {"errors", "markup", "moments", "records", "units", "windows"}
 WORK = {"environment", "formats", "counters", "changelog", "findings", "events", "pipeline"}
@@ -46,7 +48,7 @@ MAY_IMPORT = {
     "formats": {"errors", "moments", "units"},
     "counters": FLOOR | {"formats"},
     "changelog": FLOOR | {"formats", "counters"},
-    "findings": FLOOR,
+    "findings": FLOOR | {"formats"},
     "events": FLOOR | {"formats"},
     "pipeline": FLOOR
     | {"environment", "formats", "counters", "changelog", "findings", "events", "kafka"},

@@ -171,9 +171,9 @@ def _distinct(
     codes: Sequence[NDArray[np.int64]], sizes: Sequence[int]
 ) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
     """Return for each row which combination it is, and of each combination the codes."""
-    packed, width = codes[0], sizes[0]
-    told: list[NDArray[np.int64]] = [np.arange(width)]
-    for code, size in zip(codes[1:], sizes[1:], strict=True):
+    packed, width = np.zeros(len(codes[0]), np.int64), 1
+    told: list[NDArray[np.int64]] = []
+    for code, size in zip(codes, sizes, strict=True):
         packed, width = packed * size + code, width * size
         used, packed = _used(packed, width)
         told = [*(each[used // size] for each in told), used % size]

@@ -111,8 +111,10 @@ def decode(block: bytes) -> pa.RecordBatch:
     >>> decode(encode(pa.record_batch(columns, schema=SCHEMA))).num_rows
     0
     """
+    if block and block[0] > VERSION_OF_PARTS:
+        raise FormatError.version(_NAME, block[0], VERSION_OF_PARTS)
     if not is_block(block):
-        raise FormatError.version(_NAME, block[0] if block else 0, VERSION_OF_PARTS)
+        raise _damaged(block, f"none begins with {block[:1].hex() or 'nothing'}")
     if not block.endswith(_END_OF_STREAM):
         raise _damaged(block, "they are cut short")
     try:

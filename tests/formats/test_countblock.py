@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import countblock
+from kstoolkit.formats.actions import parts_in, with_parts
 
 GOLDEN = Path(__file__).parent / "golden"
 LARGEST_UINT32 = 2**32 - 1
@@ -108,11 +109,27 @@ def test_what_is_written_today_reads_like_the_golden_block() -> None:
     assert countblock.decode(countblock.encode(batch_of(GOLDEN_ROWS))) == golden
 
 
-@pytest.mark.parametrize("version", [0, 2, 255])
+@pytest.mark.parametrize("version", [4, 255])
 def test_an_unknown_version_is_told_beside_the_known_one(version: int) -> None:
     block = bytes([version]) + countblock.encode(batch_of([]))[1:]
-    with pytest.raises(FormatError, match=f"CountBlock of version {version}.* version 1"):
+    with pytest.raises(FormatError, match=f"CountBlock of version {version}.* version 3"):
         countblock.decode(block)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_what_no_block_begins_with_is_no_block(version: int) -> None:
+    block = bytes([version]) + countblock.encode(batch_of([]))[1:]
+    with pytest.raises(FormatError, match=f"no CountBlock: none begins with 0{version}"):
+        countblock.decode(block)
+
+
+def test_a_block_in_parts_says_what_they_are_called() -> None:
+    parts = ("region", "op")
+    schema = with_parts(countblock.SCHEMA, parts)
+    block = countblock.encode(pa.record_batch(batch_of(GOLDEN_ROWS).columns, schema=schema))
+    assert block[0] == 3
+    assert parts_in(countblock.decode(block).schema) == parts
+    assert countblock.decode(block).equals(batch_of(GOLDEN_ROWS))
 
 
 def test_no_bytes_are_no_block() -> None:

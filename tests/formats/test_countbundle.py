@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -89,7 +91,7 @@ def test_damaged_bundles_are_told(value: bytes) -> None:
 @pytest.mark.parametrize("value", [b"", b"\x02abc"])
 def test_an_unknown_version_is_told_with_both_versions(value: bytes) -> None:
     for read in (countbundle.decode, lambda one: countbundle.decode_many([one])):
-        with pytest.raises(FormatError, match="up to version 1"):
+        with pytest.raises(FormatError, match="up to version 4"):
             read(value)
 
 
@@ -112,3 +114,13 @@ def test_any_bytes_are_read_or_told(values: list[bytes]) -> None:
     assert read.updated_at_ms.tolist() == [each.updated_at_ms for each in singly]
     assert read.action_id.tolist() == [action for each in singly for action in each.action_ids]
     assert read.count.tolist() == [count for each in singly for count in each.counts]
+
+
+@given(ROWS)
+def test_bundles_in_parts_differ_by_their_version_alone(rows: Rows) -> None:
+    plain = countbundle.encode_many(columns(rows)).to_pylist()
+    in_parts = countbundle.encode_many(replace(columns(rows), version=4)).to_pylist()
+    assert [bytes([4]) + value[1:] for value in plain] == in_parts
+    read = countbundle.decode_many(in_parts)
+    assert (as_rows(read), read.version) == (rows, 4)
+    assert countbundle.decode(in_parts[0]) == countbundle.decode(plain[0])
