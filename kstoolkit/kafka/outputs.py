@@ -22,6 +22,9 @@ field                   type     meaning
 ``first_seen_ms``       integer  the clock of the batch that found it, epoch ms UTC
 ======================  =======  ==================================================================
 
+Where an action has several parts, each is a field under its name in the place of ``action``, and
+``by`` lists those that the rule looks at; the others are null.
+
 A window that goes on growing is found again with its newer count, and a batch that had to be
 repeated tells again what it told: of each (rule, user, action, window_ms, window_start_ms) the last
 record counts.
