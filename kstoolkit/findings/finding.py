@@ -463,14 +463,14 @@ class Findings(Viewed, Sequence[Finding]):
         known = (self.table.schema.metadata or {}).get(_ALL_PARTS)
         return tuple(json.loads(known)) if known else tuple(names) or ("action",)
 
-    def by(self, by: tuple[str, ...] | None) -> pa.Table:
+    def of_view(self, by: tuple[str, ...] | None) -> pa.Table:
         """Return those of rules that look at these parts of an action, as a table."""
         told = self.table["by"]
         same = told.is_null() if by is None else pc.equal(told, json.dumps(by))
         return self.table.filter(same)
 
     @property
-    def whats(self) -> pa.ChunkedArray:
+    def in_words(self) -> pa.ChunkedArray:
         """What each finding is of, for people: see :attr:`Finding.what`."""
         by, actions = self.table["by"], self.table["action"]
         if by.null_count == len(by):
@@ -574,7 +574,7 @@ class Choice:
         if self.user:
             table = table.filter(_named(table["user"], self.user))
         if self.action:
-            table = table.filter(_named(Findings(table).whats, self.action))
+            table = table.filter(_named(Findings(table).in_words, self.action))
         if self.since_ms is not None:
             end = pc.add(table["window_start_ms"], table["window_ms"])
             table = table.filter(pc.greater(end, self.since_ms))

@@ -154,7 +154,7 @@ def _stories(run: Run, findings: Findings, top: int) -> list[_Story]:
         firsts.setdefault((finding.by, *told), finding)
     counts, stories = _counts(run, firsts.values()), []
     for (by, *story), finding in firsts.items():
-        same = _about(findings.by(by), **dict(zip(_STORY, story, strict=True)))
+        same = _about(findings.of_view(by), **dict(zip(_STORY, story, strict=True)))
         series = _series(run.settings, counts[finding.window], finding, same)
         stories.append(_Story(finding, same.num_rows - 1, series))
     return stories

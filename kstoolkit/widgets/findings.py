@@ -101,7 +101,7 @@ def _window_labels(findings: Findings) -> list[str]:
 
 def _most_frequent(findings: Findings, column: str) -> list[str]:
     """Return the most frequent names, without very long ones: others can be typed."""
-    names = findings.whats if column == "action" else findings.table[column]
+    names = findings.in_words if column == "action" else findings.table[column]
     table = pc.value_counts(names.combine_chunks())
     counts = sorted(table.to_pylist(), key=lambda each: (-each["counts"], each["values"]))
     texts = [each["values"] for each in counts]
