@@ -143,6 +143,7 @@ def diff(
     batches: tuple[int, int] | None = stores.BATCHES,
     action: str | None = stores.ACTION,
     total: bool = stores.TOTAL,
+    where: list[str] | None = stores.WHERE,
     partition: int | None = stores.PARTITION,
     kafka_config: str | None = options.KAFKA_CONFIG,
     limit: int | None = _DIFFERENCES,
@@ -166,6 +167,7 @@ def diff(
     told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
     told["store"] = store
     counted: dict[str, Any] = {"action": action, "total": total}
+    counted["where"] = options.where_given(where) or None
     span: dict[str, Any] = {"since": moment_given(since), "until": moment_given(until)}
     side_a, side_b = (
         GivenSide(

@@ -86,6 +86,13 @@ NAMED = optional(
     flag="--store",
 )
 TOTAL = switch("--total", "Of kstoolkit's counts, compare the sums of all actions, as a long.")
+WHERE = optional(
+    "PART=VALUE",
+    "Of kstoolkit's counts, compare the sums of actions with this value of a part, as a long; PART "
+    "alone: that have none.",
+    "each, as JSON",
+    flag="--where",
+)
 SINCE = optional(
     "T",
     "Only rows from this moment on, as 2026-03-03T12:00Z or in epoch ms: that of the window's "
@@ -257,7 +264,7 @@ PARTITION = optional(
 class GivenSide:
     """A store, a changelog, a run's output folder or a topic, and how it is read.
 
-    ``counted`` is the action, or the total, of kstoolkit's counts; ``config`` the file with the
+    ``counted`` is what of kstoolkit's counts is compared; ``config`` the file with the
     settings of the connection; ``told`` what :func:`_opened_store` takes, and which ``store``.
     """
 
@@ -416,7 +423,7 @@ def _check_counts(*sides: tuple[GivenSide, HasRows]) -> None:
     )
     if not any(ours):
         message = f"Neither {sides[0][0].path} nor {sides[1][0].path} holds counts of kstoolkit's."
-        raise ConfigurationError(message, hint="Leave --action and --total out.")
+        raise ConfigurationError(message, hint="Leave --action, --total and --where out.")
 
 
 FOLDER = argument(

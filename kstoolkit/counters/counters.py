@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import countblock
 from kstoolkit.formats.actions import (
+    are_chosen,
     checked,
-    matching,
     parts_in,
     split,
     with_parts,
@@ -470,12 +470,9 @@ class Counters:
             If there is no such part.
         """
         checked(self.named, list(values), what="where")
-        if self.parts is None:
-            wanted = pa.array(values.values(), pa.string())
-            found = np.asarray(pc.is_in(self.actions, wanted)) if values else None
-        else:
-            found = matching(self.actions, self.parts, values)
-        return self if found is None else self.take(found[self.action])
+        if not values:
+            return self
+        return self.take(are_chosen(self.actions, self.parts, values)[self.action])
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -312,6 +312,23 @@ def matching(
     return found
 
 
+def are_chosen(
+    texts: pa.Array, parts: Sequence[str] | None, values: Mapping[str, str | None]
+) -> NDArray[np.bool_]:
+    """Return which actions have these values, be they one column or of several parts.
+
+    Examples
+    --------
+    >>> are_chosen(pa.array(["get", "put"]), None, {"action": "put"}).tolist()
+    [False, True]
+    """
+    if parts is not None:
+        return matching(texts, parts, values)
+    if not values:
+        return np.ones(len(texts), bool)
+    return np.asarray(pc.is_in(texts, pa.array(values.values(), pa.string())))
+
+
 def in_words(texts: pa.Array, number: int) -> pa.Array:
     r"""Return joined texts for people, the parts one behind the other.
 

@@ -316,6 +316,7 @@ def open_topic(
     window_size: Duration | None = None,
     action: str | None = None,
     total: bool = False,
+    where: Mapping[str, str | None] | None = None,
     options: Mapping[str, str] | None = None,
     scratch: str | os.PathLike[str] | None = None,
     progress: bool = False,
@@ -341,16 +342,16 @@ def open_topic(
     kind
         What kind of store it is the changelog of. None: as ``beside`` tells, or as is recognised
         from the records; a versioned store has to be told. A run's counts are read as such records
-        if a kind is told, and neither ``action`` nor ``total``.
+        if a kind is told, and none of ``action``, ``total`` and ``where``.
     partition
         Which partition to read. None: that of ``beside``, or all.
     key_serde, value_serde
         How to read keys and values; None guesses.
     window_size
         How long windows are; of a topic with a run's counts, which windows are meant.
-    action, total
-        Of a run's counts: those of one action, or the sums of all, as a long; neither: each
-        action's, as JSON.
+    action, total, where
+        Of a run's counts: those of one action, the sums of all, or of those with these values of
+        their parts, as a long; none of it: each action's, as JSON.
     options
         Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
         names.
@@ -382,7 +383,7 @@ def open_topic(
         beside=beside,
         read_as=reading_as(kind, key_serde, value_serde, window_size),
         partition=partition,
-        counted={"action": action, "total": total},
+        counted={"action": action, "total": total, "where": where},
         options=options_given(options, address.bootstrap),
         scratch=scratch,
         progress=progress,
@@ -429,7 +430,7 @@ def topic_store(
     read_as
         How to read it.
     counted
-        The action or the total of a run's counts.
+        The action, the total or the values of parts of a run's counts.
     only_counts
         Whether they are an error for another topic.
     beside, partition, options, scratch, progress
@@ -455,7 +456,7 @@ def topic_store(
         return CountedTopic(topic, window_ms=size_ms, counted=counted, scratch=scratch)
     if only_counts and any(counted.values()):
         message = f"{address} holds no counts of kstoolkit's."
-        raise ConfigurationError(message, hint="Leave action and total out.")
+        raise ConfigurationError(message, hint="Leave action, total and where out.")
     name = str(address) if partition is None else f"{address}, {partition}"
     found = FoldedRecords(name, _as_beside(read_as, beside), scratch=scratch)
     try:

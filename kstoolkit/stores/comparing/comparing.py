@@ -41,7 +41,7 @@ from kstoolkit.stores.rows.readable import Rows
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -157,6 +157,7 @@ def diff_stores(
     window_size: Duration | None = None,
     action: str | None = None,
     total: bool = False,
+    where: Mapping[str, str | None] | None = None,
     key_serde: SerdeLike | None = None,
     value_serde: SerdeLike | None = None,
     by_value: bool = False,
@@ -187,9 +188,10 @@ def diff_stores(
     window_size
         Of folders: how long windows are, where a store does not tell; and which windows of a
         changelog or a run are meant.
-    action, total
-        Of folders of kstoolkit's counts: those of one action, or the sums of all, as longs, which
-        is what a count store of Kafka Streams keeps; neither: each action's, as JSON.
+    action, total, where
+        Of folders of kstoolkit's counts: those of one action, the sums of all, or of those with
+        these values of their parts, as longs, which is what a count store of Kafka Streams keeps;
+        none of it: each action's, as JSON.
     key_serde, value_serde
         How to read keys and values of both; None: as each store was told to, or as is guessed.
     by_value
@@ -229,7 +231,7 @@ def diff_stores(
         message = f"limit is {limit}: there are no fewer differences than none."
         raise ConfigurationError(message, hint="Give 0 or more; None is all.")
     told: dict[str, Any] = {"store": store, "window_size": window_size}
-    with both_opened(a, b, **told, action=action, total=total) as opened:
+    with both_opened(a, b, **told, action=action, total=total, where=where) as opened:
         rows_a, rows_b = (_rows(each, key_serde, value_serde) for each in opened)
         folder = new_scratch_folder(scratch)
         try:

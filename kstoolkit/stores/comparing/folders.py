@@ -25,7 +25,7 @@ from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from kstoolkit.stores.rows.readable import RowSource, SerdeLike
     from kstoolkit.units import Duration
@@ -38,6 +38,7 @@ def own_counts(
     window_size: Duration | None = None,
     action: str | None = None,
     total: bool = False,
+    where: Mapping[str, str | None] | None = None,
 ) -> Iterator[Readable | None]:
     """Yield the counts of a changelog, of a run, or of a level of a replica; None of other paths.
 
@@ -48,8 +49,9 @@ def own_counts(
     window_size
         How long the windows are, of a changelog or a run; a level of a replica has windows of one
         length.
-    action, total
-        Count one action, or all of them together, as a long; neither: each action's, as JSON.
+    action, total, where
+        Count one action, all of them together, or those with these values of their parts, as a
+        long; none of it: each action's, as JSON.
 
     Raises
     ------
@@ -69,7 +71,7 @@ def own_counts(
     if is_replica_level(folder):
         with WindowReader.open(folder.parent) as replica:
             length = format_duration(int(folder.name))
-            yield replica_counts(replica, window=length, action=action, total=total)
+            yield replica_counts(replica, window=length, action=action, total=total, where=where)
         return
     changelog = _changelog(folder)
     if changelog is None:
@@ -79,7 +81,8 @@ def own_counts(
         known = ", ".join(format_duration(each) for each in changelog.window_lengths_ms())
         message = f"The changelog {changelog.path} has counts of windows of {known}."
         raise ConfigurationError(message, hint=naming("Say of which, by {window_size}."))
-    yield changelog_counts(changelog, window=window_size, action=action, total=total)
+    counted: dict[str, Any] = {"action": action, "total": total, "where": where}
+    yield changelog_counts(changelog, window=window_size, **counted)
 
 
 def is_own_counts(path: str) -> bool:
@@ -133,6 +136,7 @@ def both_opened(
     window_size: Duration | None = None,
     action: str | None = None,
     total: bool = False,
+    where: Mapping[str, str | None] | None = None,
 ) -> Iterator[tuple[HasRows | Rows, HasRows | Rows]]:
     """Yield two sides of a comparison, of which folders are opened, and closed at the end.
 
@@ -141,12 +145,12 @@ def both_opened(
     Raises
     ------
     ConfigurationError
-        If ``action`` or ``total`` is given, and neither is a folder of kstoolkit's counts; or
-        anything, and none is a folder; or if one is the address of a topic.
+        If ``action``, ``total`` or ``where`` is given, and neither is a folder of kstoolkit's
+        counts; or anything, and none is a folder; or if one is the address of a topic.
     KstoolkitError
         If there is no such store, or it can't be read.
     """
-    counted: dict[str, Any] = {"action": action, "total": total}
+    counted: dict[str, Any] = {"action": action, "total": total, "where": where}
     _check_is_used((a, b), counted, store=store, window_size=window_size)
     with ExitStack() as opening:
 
@@ -228,7 +232,7 @@ def _check_is_used(given: tuple[object, object], counted: dict[str, Any], **told
         raise ConfigurationError(message, hint="Tell kst.open_store, or give their folders.")
     if any(counted.values()) and not any(map(is_own_counts, folders)):
         message = "Neither side is a folder of kstoolkit's counts."
-        raise ConfigurationError(message, hint="Leave action and total out.")
+        raise ConfigurationError(message, hint="Leave action, total and where out.")
 
 
 @dataclass(frozen=True, slots=True)

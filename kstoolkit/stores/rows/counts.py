@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError, Option, naming
 from kstoolkit.formats import countbundle
-from kstoolkit.formats.actions import in_json
+from kstoolkit.formats.actions import are_chosen, checked, in_json
 from kstoolkit.formats.columns import ByteColumn, RowColumns, fixed_cells, run_edges, run_sums
 from kstoolkit.formats.keys import decode_replica_keys
 from kstoolkit.formats.serdes import serde_of
@@ -37,7 +37,7 @@ from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,34 +64,43 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class CountRows:
-    """Which counts become rows, and how: of one action, of all together, or of each as JSON.
+    """Which counts become rows, and how: sums of some actions or of all, or of each as JSON.
+
+    ``where`` has values of parts, those of the actions that are summed.
 
     Raises
     ------
     ConfigurationError
-        If both are asked for.
+        If the total is asked for, too, or an action by both.
     """
 
     window_ms: int
     action: str | None = None
     total: bool = False
+    where: Mapping[str, str | None] | None = None
 
     def __post_init__(self) -> None:
         if self.total and self.action is not None:
             message = f"Both the total and the count of {self.action!r} are asked for."
             hint = naming("Give {action} or {total}.", total=Option("total", "True"))
             raise ConfigurationError(message, hint=hint)
+        if self.where and self.action is not None:
+            message = f"Both the count of {self.action!r} and other counts are asked for."
+            raise ConfigurationError(message, hint=naming("Give {action} or {where}."))
+
+    @property
+    def chosen(self) -> Mapping[str, str | None]:
+        """Which values parts must have; an action that is one column is called so."""
+        return self.where or ({} if self.action is None else {"action": self.action})
 
     @property
     def value_serde(self) -> str:
         """The name of the serde that reads the values."""
-        return "long" if self.total or self.action is not None else "json"
+        return "long" if self.total or self.chosen else "json"
 
     def of(self, told: Told) -> RowColumns:
         """Return counts as rows."""
-        if self.action is not None:
-            return self._rows(*_of_action(told, self.action))
-        if self.total:
+        if self.total or self.chosen:
             return self._rows(told, _longs(run_sums(told.count.view(np.int64), told.size)))
         return self._rows(told, ByteColumn.from_arrow(_as_json(told)))
 
@@ -107,19 +116,20 @@ class CountRows:
         )
 
 
-def _of_action(told: Told, action: str) -> tuple[Told, ByteColumn]:
-    chosen = np.flatnonzero(pc.equal(told.action, action))
-    row = np.repeat(np.arange(len(told.size)), told.size)[chosen]
+def _of_actions(told: Told, mask: NDArray[np.bool_]) -> Told:
+    """Return the counts of the chosen actions alone, without those who did none of them."""
+    owner = np.repeat(np.arange(len(told.size)), told.size)[mask]
+    size = np.bincount(owner, minlength=len(told.size))
+    row = np.flatnonzero(size)
     updated = told.updated_at_ms
-    fewer = Told(
+    return Told(
         told.user.take(pa.array(row)),
         told.start_ms[row],
-        np.ones(len(row), np.int64),
-        told.action.take(pa.array(chosen)),
-        told.count[chosen],
+        size[row],
+        told.action.filter(pa.array(mask)),
+        told.count[mask],
         None if updated is None else updated[row],
     )
-    return fewer, _longs(fewer.count)
 
 
 def _longs(numbers: NDArray[np.uint64] | NDArray[np.int64]) -> ByteColumn:
@@ -152,6 +162,7 @@ def changelog_counts(
     window: Duration | Window,
     action: str | None = None,
     total: bool = False,
+    where: Mapping[str, str | None] | None = None,
 ) -> Readable:
     """Return the latest counts of a changelog folder as rows, one for each user and window.
 
@@ -163,19 +174,23 @@ def changelog_counts(
         A changelog, its folder, or a run's output folder.
     window
         Which windows: ``"1 minute"``.
-    action, total
-        Count one action, or all of them together, as a long; neither: each action's, as JSON.
+    action, total, where
+        Count one action, all of them together, or those with these values of their parts, as a
+        long; none of it: each action's, as JSON.
 
     Raises
     ------
     ConfigurationError
         If both are asked for, or the changelog has no such windows.
+    ColumnError
+        If an action has no such part.
     InputError
         If there is no changelog.
     """
     source = changelog if isinstance(changelog, Changelog) else Changelog.open(Path(changelog))
     known = [format_duration(each) for each in source.window_lengths_ms()]
-    return _counts_of(source, "The changelog", known, window, action, total=total)
+    counted = CountRows(as_window(window).size_ms, action, total, where)
+    return _counts_of(source, "The changelog", known, counted, source.parts())
 
 
 def replica_counts(
@@ -184,6 +199,7 @@ def replica_counts(
     window: Duration | Window,
     action: str | None = None,
     total: bool = False,
+    where: Mapping[str, str | None] | None = None,
 ) -> Readable:
     """Return the counts of one level of an open replica as rows, as of a changelog.
 
@@ -192,24 +208,22 @@ def replica_counts(
     ConfigurationError
         If both are asked for, or the replica has no such windows, or holds them in memory.
     """
-    return _counts_of(replica, "The replica", replica.windows, window, action, total=total)
+    counted = CountRows(as_window(window).size_ms, action, total, where)
+    return _counts_of(replica, "The replica", replica.windows, counted, replica.parts)
 
 
 def _counts_of(
     held: Changelog | WindowReader,
     what: str,
     known: Sequence[str],
-    window: Duration | Window,
-    action: str | None,
-    *,
-    total: bool,
+    counted: CountRows,
+    parts: tuple[str, ...] | None,
 ) -> Readable:
-    size_ms = as_window(window).size_ms
-    length = format_duration(size_ms)
+    checked(("action",) if parts is None else parts, list(counted.chosen), what="where")
+    length = format_duration(counted.window_ms)
     if length not in known:
         message = f"{what} {str(held.path)!r} has no windows of {length}."
         raise ConfigurationError(message, hint=f"It has: {', '.join(known) or 'none'}.")
-    counted = CountRows(size_ms, action, total)
     return Readable(_Counts(held, counted), key_serde="string", value_serde=counted.value_serde)
 
 
@@ -226,33 +240,35 @@ class _Counts:
 
     def read(self, asked: Asked) -> Iterator[RowColumns]:
         if isinstance(self.held, Changelog):
-            told = _told_by_changelog(self.held, self.rows.window_ms, asked)
+            told = _told_by_changelog(self.held, self.rows, asked)
         else:
-            told = _told_by_replica(self.held, self.rows.window_ms, asked)
+            told = _told_by_replica(self.held, self.rows, asked)
         return map(self.rows.of, told)
 
 
-def _told_by_changelog(changelog: Changelog, window_ms: int, asked: Asked) -> Iterator[Told]:
+def _told_by_changelog(changelog: Changelog, rows: CountRows, asked: Asked) -> Iterator[Told]:
     """Yield counts bucket of users by bucket, or of the one user that is asked for."""
     if asked.key is not None:
         user = asked.key.decode(errors="replace")  # rows of another user are left out later
-        yield from _told_by(changelog.counters(window_ms, users={user}))
+        yield from _told_by(changelog.counters(rows.window_ms, users={user}), rows)
         return
     for bucket in range(changelog.buckets()):
-        yield from _told_by(changelog.counters(window_ms, bucket=bucket))
+        yield from _told_by(changelog.counters(rows.window_ms, bucket=bucket), rows)
 
 
-def _told_by_replica(replica: WindowReader, window_ms: int, asked: Asked) -> Iterator[Told]:
+def _told_by_replica(replica: WindowReader, rows: CountRows, asked: Asked) -> Iterator[Told]:
     """Yield counts segment by segment."""
-    options, length = segment_options(as_profile(None)), format_duration(window_ms)
+    options, length = segment_options(as_profile(None)), format_duration(rows.window_ms)
     for state in replica.segments():
         if state.window == length and _may_hold(state, asked):
             with closing(DiskSegment(_folder_of(state), options)) as segment:
-                yield from _told_in(segment)
+                yield from _told_in(segment, rows, replica.parts)
 
 
-def _told_by(counters: Counters) -> Iterator[Told]:
+def _told_by(counters: Counters, rows_of: CountRows) -> Iterator[Told]:
     """Yield counters, so many users and windows at a time."""
+    counters = counters.where(rows_of.chosen) if len(counters) else counters
+    texts = counters.actions if counters.parts is None else in_json(counters.actions)
     differs = np.diff(counters.user, prepend=-1) != 0
     differs[1:] |= np.diff(counters.start_ms) != 0
     begins = np.append(np.flatnonzero(differs), len(counters))
@@ -263,16 +279,9 @@ def _told_by(counters: Counters) -> Iterator[Told]:
             counters.users.take(pa.array(counters.user[at])),
             counters.start_ms[at],
             np.diff(chosen),
-            _told(counters.actions, counters.parts is not None).take(
-                pa.array(counters.action[rows])
-            ),
+            texts.take(pa.array(counters.action[rows])),
             counters.count[rows],
         )
-
-
-def _told(actions: pa.Array, in_parts: bool) -> pa.Array:  # noqa: FBT001 - what they are
-    """Return texts of actions as rows tell them: several parts as a list in JSON."""
-    return in_json(actions) if in_parts else actions
 
 
 def _may_hold(state: SegmentState, asked: Asked) -> bool:
@@ -288,22 +297,26 @@ def _folder_of(state: SegmentState) -> Path:
     return Path(state.path)
 
 
-def _told_in(segment: DiskSegment) -> Iterator[Told]:
+def _told_in(
+    segment: DiskSegment, rows: CountRows, parts: tuple[str, ...] | None
+) -> Iterator[Told]:
     actions = segment.actions
+    texts = pa.array(actions, pa.string())
+    wanted = are_chosen(texts, parts, rows.chosen)
+    texts = texts if parts is None else in_json(texts)
     for keys, values in segment.pages(_ROWS):
         users, starts_ms = decode_replica_keys(keys)
         bundles = countbundle.decode_many(values)
         check_ids(int(bundles.action_id.max(initial=0)), actions)
-        yield Told(
+        told = Told(
             pa.array(users, pa.string()),
             starts_ms,
             bundles.size,
-            _told(
-                pa.array(actions, pa.string()), bundles.version == countbundle.VERSION_OF_PARTS
-            ).take(pa.array(bundles.action_id)),
+            texts.take(pa.array(bundles.action_id)),
             bundles.count,
             bundles.updated_at_ms,
         )
+        yield _of_actions(told, wanted[bundles.action_id]) if rows.chosen else told
 
 
 class ReplicaLevel(InSegments, HasRows):

@@ -180,4 +180,4 @@ def test_differences_are_written_to_a_file(theirs: Path, ours: Path, tmp_path: P
 def test_stores_of_others_have_no_actions(theirs: Path) -> None:
     answer = given("diff", theirs, theirs, "--action", "act")
     assert (answer.code, answer.out) == (2, "")
-    assert "Hint: Leave --action and --total out." in answer.err
+    assert "Hint: Leave --action, --total and --where out." in answer.err
