@@ -245,7 +245,7 @@ def get(
     unknown. Where an action has several parts, and with --by or --total, counts is a list of
     objects: each part under its name, and count.
     """
-    from kstoolkit.replica.records import action_in_words  # noqa: PLC0415
+    from kstoolkit.formats.actions import action_in_words  # noqa: PLC0415 - loads Arrow
     from kstoolkit.replica.windowstore import WindowStore  # noqa: PLC0415 - loads RocksDB
 
     with WindowStore.open(store) as replica:

@@ -430,7 +430,7 @@ class Findings(Viewed, Sequence[Finding]):
         import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
 
         times = {"window_start_ms": "window_start", "first_seen_ms": "first_seen"}
-        table = self._in_parts().drop_columns(["other_levels", "window_ms", "by"])
+        table = self._in_parts().drop_columns(["other_levels", "window_ms"])
         for name, timestamp in times.items():
             at = table.schema.get_field_index(name)
             stamps = table[name].cast(pa.timestamp("ms", tz="UTC"))
@@ -449,9 +449,7 @@ class Findings(Viewed, Sequence[Finding]):
         derived = ("window_end_ms", "probability", "sentence")
         parts = self.parts
         rows = (asdict(row) | {name: getattr(row, name) for name in derived} for row in self)
-        if parts == ("action",):
-            return [{name: told for name, told in row.items() if name != "by"} for row in rows]
-        return [_with(parts, found.parts, row) for found, row in zip(self, rows, strict=True)]
+        return [_with(parts, found, row) for found, row in zip(self, rows, strict=True)]
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -479,16 +477,19 @@ class Findings(Viewed, Sequence[Finding]):
 
     def _in_parts(self) -> pa.Table:
         """Return the table with a column for each part in the place of the action."""
-        parts = self.parts
-        if parts == ("action",):
-            return self.table
+        parts, by = self.parts, self.table["by"]
+        if by.null_count == len(by):
+            return self.table.drop_columns(["by"])
         rows = [found.parts for found in self]
         at = self.table.schema.get_field_index("action")
-        table = self.table.remove_column(at)
+        table = self.table.drop_columns(["action", "by"])
         for name in reversed(parts):
             texts = pa.array([row.get(name) for row in rows], pa.string())
             table = table.add_column(at, name, texts)
-        return table
+        if parts == ("action",):
+            return table
+        told = [None if found.by is None else list(found.by) for found in self]
+        return table.append_column("by", pa.array(told, pa.list_(pa.string())))
 
     def __repr__(self) -> str:
         return f"Findings({self._facts()})"
@@ -516,18 +517,16 @@ def _record(row: dict[str, Any]) -> Finding:
     return Finding(**row | {"other_levels": dict(row["other_levels"] or ()), "by": by})
 
 
-def _with(
-    names: Sequence[str], parts: Mapping[str, str | None], row: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return a row with its parts in the place of the action."""
-    told: dict[str, Any] = {}
+def _with(names: Sequence[str], finding: Finding, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row with its parts in the place of the action, and by which of them it is."""
+    parts, told = finding.parts, dict[str, Any]()
     for name, value in row.items():
         if name == "action":
             told |= {part: parts.get(part) for part in names}
-        elif name == "by":
-            told["by"] = list(parts)
-        else:
+        elif name != "by":
             told[name] = value
+        elif names != ("action",):
+            told["by"] = list(parts)
     return told
 
 

@@ -346,3 +346,16 @@ def in_words(texts: pa.Array, number: int) -> pa.Array:
 def values_in_words(values: Iterable[str | None]) -> list[str]:
     """Return values of parts for people: what is null is none."""
     return ["none" if value is None else value for value in values]
+
+
+def action_in_words(action: str | tuple[str | None, ...] | None) -> str:
+    """Return an action for people: its parts one behind the other, if it has several.
+
+    Examples
+    --------
+    >>> action_in_words(("eu", None)), action_in_words("read"), action_in_words(())
+    ('eu, none', 'read', 'all actions')
+    """
+    if action is None or isinstance(action, str):
+        return "none" if action is None else action
+    return ", ".join(values_in_words(action)) or ALL_TOGETHER

@@ -14,6 +14,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import expected
+from kstoolkit.formats.actions import action_in_words
 from kstoolkit.plots.axes import (
     captioned,
     days,
@@ -394,7 +395,8 @@ def _row(told: list[Any]) -> Row:
 
 def plot_counts(counts: UserCounts, *, ax: Axes | None = None) -> Axes:
     """Return one user's counts in one window, an action a row."""
-    ranked = sorted(counts.counts.items(), key=lambda each: (-each[1], each[0]))
+    told = ((action_in_words(action), count) for action, count in counts.counts.items())
+    ranked = sorted(told, key=lambda each: (-each[1], each[0]))
     length = format_duration(counts.window_end_ms - counts.window_start_ms)
     when = f"{length} from {counts.window_start:%Y-%m-%d %H:%M} UTC"
     seen = f"{shown(counts.user)}: {format_count(counts.total) if ranked else 'nothing'} in {when}"

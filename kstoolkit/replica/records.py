@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kstoolkit.formats.actions import ALL_TOGETHER, values_in_words
+from kstoolkit.formats.actions import action_in_words
 from kstoolkit.moments import moment_of
 from kstoolkit.records import Record, Source, of_source
 from kstoolkit.units import format_count, format_duration
@@ -74,19 +74,6 @@ class UserCounts(Record):
         )
         start = self.window_start.isoformat()
         return f"UserCounts({self.user!r}, {length} from {start}: {told or 'no counts'})"
-
-
-def action_in_words(action: str | tuple[str | None, ...]) -> str:
-    """Return an action for people: its parts one behind the other, if it has several.
-
-    Examples
-    --------
-    >>> action_in_words(("eu", None)), action_in_words("read"), action_in_words(())
-    ('eu, none', 'read', 'all actions')
-    """
-    if isinstance(action, str):
-        return action
-    return ", ".join(values_in_words(action)) or ALL_TOGETHER
 
 
 @dataclass(frozen=True, slots=True)

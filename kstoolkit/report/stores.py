@@ -136,8 +136,10 @@ def _windows(changelog: Changelog, lengths: Iterable[int]) -> pa.Table:
 
 def _busiest(changelog: Changelog, window_ms: int) -> pa.Table:
     """Return each user's and action's count over all windows of a length, the highest first."""
-    totals = changelog.counters(window_ms).over_time().to_table()
-    return totals.select(["user", "action", "count"]).sort_by([("count", "descending")])
+    totals = changelog.counters(window_ms).over_time()
+    count, users = pa.array(totals.count.astype("int64")), totals.users.take(pa.array(totals.user))
+    table = pa.table({"user": users, **totals.columns(), "count": count})
+    return table.sort_by([("count", "descending")])
 
 
 def _table(title: str, frame: pa.Table, ids: Ids, limit: int | None) -> ReportPart:

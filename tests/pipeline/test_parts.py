@@ -21,6 +21,7 @@ from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import CheckpointError, ColumnError, ConfigurationError, LimitedResultWarning
 from kstoolkit.formats.actions import joined
 from kstoolkit.replica.windowstore import WindowStore
+from kstoolkit.stores.rows.counts import changelog_counts
 from tests.cli.commands import given, rows
 from tests.pipeline.harness import events, kill_group, newest, spawned, until, write_files
 from tests.pipeline.topics import EventTopic
@@ -264,6 +265,26 @@ def test_a_replica_is_asked_by_any_part(run: Run, paths: list[Path], tmp_path: P
     named = ("--user", "Zoë", "--window", HOUR, "--at", "2025-03-01T00:30Z", "--by", "op", "--json")
     (answer,) = rows(given("get", tmp_path / "replica", *named).out)
     assert all(set(each) == {"op", "count"} for each in answer["counts"])
+
+
+@pytest.mark.parametrize("where", [{"op": "delete"}, {"region": None}, {"op": "get", "region": ""}])
+def test_rows_of_a_store_are_sums_of_what_is_asked_for(
+    run: Run, paths: list[Path], tmp_path: Path, where: dict[str, str | None]
+) -> None:
+    wanted: Counter[tuple[str, int]] = Counter()
+    for (start, user, *parts), count in expected(paths).items():
+        if where.items() <= dict(zip(PARTS, parts, strict=True)).items():
+            wanted[user, start] += count
+    counts = changelog_counts(run.folder.path, window=HOUR, where=where)
+    assert {(row.key, row.window_start_ms): row.value for row in counts.rows()} == wanted
+    WindowStore.restore(run.folder.path, path=tmp_path / "replica", progress=False).close()
+    level, out = tmp_path / "replica" / "3600000", run.folder.path
+    with kst.diff_stores(out, level, window_size=HOUR, where=where) as same:
+        assert (same.counts.equal, len(list(same))) == (len(wanted), 0)
+    flags = [f"--where={name}{'' if text is None else f'={text}'}" for name, text in where.items()]
+    told_too = given("diff", out, level, "--window-size", HOUR, *flags)
+    assert (told_too.code, told_too.out) == (0, "")
+    assert f"{len(wanted):,} equal" in told_too.err
 
 
 PROGRAM = """
