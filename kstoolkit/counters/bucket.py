@@ -48,9 +48,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kstoolkit.counters.counters import Widest
     from kstoolkit.windows import Cascade
 
 WINDOWS_PER_SEGMENT = 60
+
+MOST_ACTIONS = 10_000
+"""A user with more different actions of several parts than this in a window is told of."""
 
 _LIVE_LATENESS_MS = 600_000
 """How long a live run waits for events at least: two feeds of one user are minutes apart."""
@@ -76,13 +80,15 @@ def _segment_ms(cascade: Cascade, level: int) -> int:
 class Added:
     """What adding a delta did: the counters that changed, and what they were before (0 where new).
 
-    ``whole`` has all counters of the users' windows that changed, ``gone`` those that were dropped.
+    ``whole`` has all counters of the users' windows that changed, ``gone`` those that were dropped,
+    ``widest`` what has more actions of several parts than :data:`MOST_ACTIONS`.
     """
 
     changed: Counters
     old: NDArray[np.uint64]
     whole: Counters
     gone: Counters
+    widest: Widest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +111,25 @@ class Segments:
         ``whole`` asks for all counters of the windows that changed, too, and for those dropped.
         """
         changed, old, beside, gone = [], [], [], []
+        wide: list[Widest | None] = []
         for start_ms, part in delta.by_segment(self.length_ms):
             known = counters_in(self.blocks, self._key(start_ms))
             retained = known if from_ms is None else known.take(known.start_ms >= from_ms)
             now, part_changed, part_old = retained.add(part)
             self.blocks.put(self._key(start_ms), now.encode())
+            wide.append(now.widest(MOST_ACTIONS))
             changed.append(part_changed)
             old.append(part_old)
             if whole:
                 beside.append(now.of_same_windows(part_changed))
                 if from_ms is not None:
                     gone.append(known.take(known.start_ms < from_ms))
+        widest = max(filter(None, wide), default=None)
         if len(changed) == 1:
-            return Added(changed[0], old[0], Counters.merge(beside), Counters.merge(gone))
+            return Added(changed[0], old[0], Counters.merge(beside), Counters.merge(gone), widest)
         joined, order = Counters.join(changed)  # segments share no key
         was = np.concatenate(old)[order]
-        return Added(joined, was, Counters.merge(beside), Counters.merge(gone))
+        return Added(joined, was, Counters.merge(beside), Counters.merge(gone), widest)
 
     def drop(self, before_ms: int, *, whole: bool = False) -> Counters:
         """Forget the segments of which all windows begin before this; return them if ``whole``."""
@@ -282,6 +291,7 @@ class Advance:
     level which was due had to leave, ``gone`` has those that expired, where that was asked for.
     ``as_of_ms`` tells, of a level that lacks what it or a finer one holds back, the clock of the
     last whole flush; ``due_ms``, at which clock the first of it is due, ``None`` if all is flushed.
+    ``widest`` has more actions of several parts in a window than :data:`MOST_ACTIONS`.
     """
 
     changes: list[Changes] = field(default_factory=list)
@@ -290,6 +300,7 @@ class Advance:
     gone: dict[int, list[Counters]] = field(default_factory=dict)
     as_of_ms: dict[int, int] = field(default_factory=dict)
     due_ms: int | None = None
+    widest: Widest | None = None
 
 
 @dataclass(slots=True)
@@ -381,6 +392,7 @@ class Bucket:
             from_ms = turn.meta.expired_ms[level] if self.live else None
             added = self.segments(level).add(due, from_ms=from_ms, whole=self.whole)
             turn.done.changes.append(Changes(level, added.changed, added.old, added.whole))
+            turn.done.widest = max(filter(None, (turn.done.widest, added.widest)), default=None)
             self._tell_gone(level, added.gone, turn.done)
             self._hand_down(level, due, since_ms, turn)
 

@@ -8,7 +8,7 @@ summed. Which bucket a user belongs to is a hash of the user's text.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -204,6 +204,24 @@ class PackedKeys:
 
 def _fits(*sizes: int) -> bool:
     return sum(size.bit_length() for size in sizes) <= _KEY_BITS
+
+
+class Widest(NamedTuple):
+    """How many actions a user has in one window, which part makes most of them, by how many values.
+
+    Examples
+    --------
+    >>> print(Widest(12_000, "id", 9_000))
+    A user has 12,000 different actions in one window; the part 'id' has 9,000 values there.
+    """
+
+    actions: int
+    part: str
+    values: int
+
+    def __str__(self) -> str:
+        there = f"the part {self.part!r} has {self.values:,} values there"
+        return f"A user has {self.actions:,} different actions in one window; {there}."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -478,6 +496,31 @@ class Counters:
     def named(self) -> tuple[str, ...]:
         """What the columns are called that say what was done."""
         return ("action",) if self.parts is None else self.parts
+
+    def widest(self, more_than: int) -> Widest | None:
+        r"""Return what has most actions of all users' windows, if these are more than so many.
+
+        Examples
+        --------
+        >>> what = pa.array([f"eu\x1f{number}" for number in range(9)])
+        >>> nine = Counters.of(np.zeros(9, np.int64), pa.array(["a"] * 9), what,
+        ...                    parts=("region", "id"))
+        >>> nine.widest(8), nine.widest(9)
+        (Widest(actions=9, part='id', values=9), None)
+        """
+        if self.parts is None or len(self) <= more_than:
+            return None
+        begins = (np.diff(self.user, prepend=-1) != 0) | (np.diff(self.start_ms, prepend=0) != 0)
+        edges = np.append(np.flatnonzero(begins | (np.arange(len(self)) == 0)), len(self))
+        sizes = np.diff(edges)
+        most = int(np.argmax(sizes))
+        if sizes[most] <= more_than:
+            return None
+        codes = np.unique(self.action[edges[most] : edges[most + 1]])
+        texts = split(self.actions.take(pa.array(codes)), len(self.parts))
+        values = [pc.count_distinct(text, mode="all").as_py() for text in texts]
+        widest = int(np.argmax(values))
+        return Widest(int(sizes[most]), self.parts[widest], values[widest])
 
     def columns(self) -> dict[str, pa.Array]:
         """Return what was done as columns: ``action``, or each part under its name."""

@@ -168,6 +168,7 @@ class CascadeOperator(StatefulProcessor):
             "as_of_ms": done.as_of_ms,
             "due_ms": done.due_ms,
             "now_ms": now_ms,
+            "widest": done.widest,
         }
         out.append((STATISTICS, -1, json.dumps(told).encode()))
         yield _output(number, now_ms, out)

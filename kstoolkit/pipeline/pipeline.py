@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from kstoolkit.counters.counters import Widest
     from kstoolkit.findings.rules import Rule
     from kstoolkit.kafka.cluster import Log, Sleep, TopicFacts
     from kstoolkit.kafka.outputs import OutputTopic
@@ -455,6 +456,7 @@ class _Job:
         on_batch: Callable[[MicroBatch], None],
         gate: Gate,
         *,
+        on_wide: Callable[[Widest], None],
         flush: bool = False,
         **trigger: Any,
     ) -> StreamingQuery:
@@ -484,6 +486,7 @@ class _Job:
             due=due if self.live else None,
             hand_to=pipeline.on_batch,
             parts=parts,
+            on_wide=on_wide,
         )
         conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
         for name, value in conf.items():
@@ -518,10 +521,17 @@ class _Job:
         patience_ms = source.patience_ms if isinstance(source, Topic) else PATIENCE_MS
         retries = Retries(self.folder, patience_ms, tell, restart)
 
+        told: list[Widest] = []
+
+        def on_wide(widest: Widest) -> None:
+            if not told:  # once, however it grows
+                told.append(widest)
+                tell(f"{widest} Each is counted on its own: leave out a part that tells all apart.")
+
         def start(job: _Job) -> Start:
             def started(gate: Gate, *, flush: bool = False) -> StreamingQuery:
                 when = {"availableNow": True} if flush else trigger
-                return job.start(on_batch, gate, flush=flush, **when)
+                return job.start(on_batch, gate, on_wide=on_wide, flush=flush, **when)
 
             return started
 

@@ -311,7 +311,7 @@ def _is_told(finding: Finding, where: _Where, about: Finding | None) -> bool:
     """Whether a finding is of what a history shows: the same sums, if it is about one."""
     if about is not None and finding.by != about.by:
         return False
-    return all(finding.parts.get(name, value) == value for name, value in where.items())
+    return where.items() <= finding.parts.items()
 
 
 def _level(

@@ -36,7 +36,7 @@ from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.changelog.topic import Outbox, OutboxWriter
 from kstoolkit.counters.bucket import NEVER
-from kstoolkit.counters.counters import Counters
+from kstoolkit.counters.counters import Counters, Widest
 from kstoolkit.errors import KafkaError
 from kstoolkit.findings.peers import pool_moments
 from kstoolkit.findings.scoring import score
@@ -303,7 +303,8 @@ class Sink:
 
     ``topic`` is the changelog, where it is one; ``on_batch`` is told what each batch came to, and
     ``due`` when a bucket holds back something whose flush has come. ``hand_to`` is a function of
-    the user's, which gets what a batch changed before that is marked.
+    the user's, which gets what a batch changed before that is marked; ``on_wide`` is told of users
+    with very many actions of several parts.
     """
 
     out: Path
@@ -317,6 +318,7 @@ class Sink:
     due: Due | None = None
     hand_to: Callable[[BatchOutput], object] | None = None
     parts: tuple[str, ...] | None = None
+    on_wide: Callable[[Widest], None] = field(default=lambda _: None)
     buckets_told: dict[int, dict[str, Any]] = field(default_factory=dict)
     """What each bucket said when it was last called."""
 
@@ -339,6 +341,8 @@ class Sink:
             kept = place[STATISTICS_FOLDER] / _MOMENTS_NAME
             pq.write_table(pa.concat_tables(moments.values()), kept, compression="zstd")
         self.buckets_told.update((each["bucket"], each) for each in told if "bucket" in each)
+        if wide := [Widest(*each["widest"]) for each in told if each.get("widest")]:
+            self.on_wide(max(wide))
         now_ms = max((report.get("now_ms", 0) for report in told), default=0)
         named = (tuple(each) for report in told for each in report.get("material", ()))
         material = sorted(named, key=itemgetter(1))

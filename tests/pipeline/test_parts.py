@@ -369,6 +369,20 @@ def test_a_part_that_is_too_long_makes_a_dead_letter_and_none_is_none(tmp_path: 
     assert found == {("x" * 1_024, "get"), (None, None), ("7", "true")}
 
 
+def test_a_part_that_tells_all_apart_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows_of: list[Any] = [
+        {"time": f"2025-03-01T0{n % 9}:00:00Z", "user": "Ann", "region": "eu", "op": str(n // 2)}
+        for n in range(20_002)
+    ]
+    write_files(tmp_path / "in", rows_of, 2)
+    pipeline = kst.Pipeline(source=source(tmp_path / "in"), rules=[], buckets=1)
+    pipeline.run(tmp_path / "out", max_files_per_batch=1, progress=False)
+    told = "A user has 10,001 different actions in one window; the part 'op' has 10,001 values"
+    assert capsys.readouterr().err.count(told) == 1
+
+
 def test_a_run_goes_on_with_the_same_parts_alone(run: Run, paths: list[Path]) -> None:
     for action in (["op", "region"], ["region"], [*PARTS, "user AS who"]):
         other = kst.Pipeline(source=source(paths[0].parent, action), rules=[], buckets=2)
