@@ -316,22 +316,21 @@ def _command_of(settings: Settings, out: Path) -> str | None:
     """
     if settings.feed in _FRAMES:
         return None
-    columns = settings.columns
-    options = {
-        "--event-time": columns["event_time"],
-        "--user": columns["user"],
-        "--windows": ",".join(settings.windows),
-        "--buckets": str(settings.buckets),
-    }
-    least = set(settings.min_count)
+    columns, least = settings.columns, set(settings.min_count)
+    actions = columns["action"] if isinstance(columns["action"], list) else [columns["action"]]
+    options = [
+        ("--event-time", columns["event_time"]),
+        ("--user", columns["user"]),
+        *(("--action", each) for each in actions),
+        ("--windows", ",".join(settings.windows)),
+        ("--buckets", str(settings.buckets)),
+    ]
     if len(least) == 1 and least != {1}:
-        options["--min-count"] = str(*least)
+        options.append(("--min-count", str(*least)))
     own_rules = rules_from_json(settings.rules) != DEFAULT_RULES
     if own_rules:
-        options["--rules"] = "rules.toml"
-    actions = columns["action"] if isinstance(columns["action"], list) else [columns["action"]]
-    words = [f"--action {shlex.quote(each)}" for each in actions]
-    words += [f"{name} {shlex.quote(value)}" for name, value in options.items()]
+        options.append(("--rules", "rules.toml"))
+    words = [f"{name} {shlex.quote(value)}" for name, value in options]
     if settings.time == "processing":
         words.append("--processing-time")
     folder = quoted_path(out)
