@@ -343,8 +343,8 @@ def _rows(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[dict[str, Any]]
 def _plain(column: pd.Series[Any]) -> list[Any]:
     if column.dtype.kind == "M":
         return column.to_numpy("datetime64[ms]").astype("int64").tolist()
-    if column.dtype.kind == "O" and column.hasnans:
-        return [None if each is None or each != each else each for each in column]  # noqa: PLR0124 - NaN
+    if column.dtype.kind == "O" and column.hasnans:  # a part that is null
+        return column.where(column.notna(), None).tolist()
     return column.tolist()
 
 
