@@ -343,7 +343,7 @@ class Bucket:
         arrivals
             Counts by pane, or by anything finer than the cascade's pane.
         feeds
-            How far each task is that read some of it; none told, ``arrivals`` are all there is.
+            How far each task of the batch is; none told, ``arrivals`` are all there is.
         now_ms
             The batch's clock; the same again when a batch is replayed.
         flush
@@ -355,7 +355,7 @@ class Bucket:
         self._hand_down(None, arrivals, meta.stream_ms, turn)
         for level in range(levels):
             self._pass(level, turn)
-        told = feeds or ([Reached.by_most(arrivals)] if len(arrivals) else ())
+        told = (feeds or [Reached.by_most(arrivals)]) if len(arrivals) else ()
         stream_ms = max(turn.meta.stream_ms, min(Reached.by_all(told), now_ms))
         meta = self._expire(replace(turn.meta, stream_ms=stream_ms), turn.done)
         self.blocks.put("meta", meta.encode())

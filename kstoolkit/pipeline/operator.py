@@ -134,7 +134,9 @@ class CascadeOperator(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Count what came for a bucket in one micro-batch."""
         number = bucket_of(int(key[0]), self.plan.buckets)
-        arrivals, feeds, dead, now_ms, flush = _unpack(rows)
+        arrivals, feeds, dead, now_ms, kinds = _unpack(rows)
+        if kinds == {REACHED}:
+            return  # told to all buckets, whether anything else comes for them or not
         if self.plan.processing_time:
             pane_ms = now_ms - now_ms % self.plan.cascade.pane_ms
             arrivals, feeds = replace(arrivals, start_ms=arrivals.start_ms * 0 + pane_ms), []
@@ -146,7 +148,7 @@ class CascadeOperator(StatefulProcessor):
             live=self.plan.live,
             whole=self.plan.whole or self.plan.sums,
         )
-        done = cascade.advance(arrivals, now_ms=now_ms, flush=flush, feeds=feeds)
+        done = cascade.advance(arrivals, now_ms=now_ms, flush=FLUSH in kinds, feeds=feeds)
         out = [(DEAD_LETTERS, -1, payload) for payload in dead]
         left_out: dict[int, int] = {}
         for changes in done.changes:
@@ -240,9 +242,9 @@ class CascadeOperator(StatefulProcessor):
 
 def _unpack(
     rows: Iterator[pd.DataFrame],
-) -> tuple[Counters, list[Reached], list[bytes], int, bool]:
-    """Return what came, how far each task is, dead letters, the batch's clock, and if to flush."""
-    blocks, feeds, dead, now_ms, flush = [], [], [], 0, False
+) -> tuple[Counters, list[Reached], list[bytes], int, set[str]]:
+    """Return what came, how far each task is, dead letters, the batch's clock, and all kinds."""
+    blocks, feeds, dead, now_ms, kinds = [], [], [], 0, set()
     for frame in rows:
         now_ms = int(frame["now_ms"].iloc[0])
         for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
@@ -252,8 +254,8 @@ def _unpack(
                 feeds.append(Reached(*np.frombuffer(payload, np.int64).tolist()))
             elif kind == DEAD_LETTERS:
                 dead.append(bytes(payload))
-            flush = flush or kind == FLUSH
-    return Counters.merge(blocks), feeds, dead, now_ms, flush
+            kinds.add(kind)
+    return Counters.merge(blocks), feeds, dead, now_ms, kinds
 
 
 def _output(bucket: int, now_ms: int, rows: list[tuple[str, int, bytes]]) -> pd.DataFrame:

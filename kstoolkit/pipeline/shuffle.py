@@ -5,7 +5,7 @@ Spark never sees an event or a counter, only these records::
     bucket int · kind string · payload binary
 
     block    a CountBlock: a bucket's counters by pane, collapsed before the shuffle
-    reached  beside it, how far most users are of all that the task read: Reached, two int64
+    reached  to every bucket: how far most users are of all that the task read, two int64
     letters  dead letters, as an Arrow IPC stream
     tick     nothing: it has the bucket's turn come
     flush    nothing: besides, all its levels are due
@@ -120,7 +120,8 @@ class Tally:
         if len(merged):
             reached = np.array(Reached.by_most(merged)).tobytes()
             for bucket, part in merged.by_bucket(self.grain.buckets):
-                self._aside += (bucket, BLOCK, part.encode()), (bucket, REACHED, reached)
+                self._aside.append((bucket, BLOCK, part.encode()))
+            self._aside += ((bucket, REACHED, reached) for bucket in range(self.grain.buckets))
         self._open, self._open_rows = [], 0
 
 

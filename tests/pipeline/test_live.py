@@ -318,6 +318,25 @@ def test_old_data_counted_again_is_late_for_nobody_though_a_clock_is_ahead_alone
     check_exact(run, paths)
 
 
+def test_old_data_counted_again_is_late_for_nobody_though_a_clock_is_ahead_alone_in_its_file(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    ahead = [event("2020-03-01T20:00:00Z", user="ahead")]  # read by a task of its own
+    four = [event("2020-03-01T12:00:00Z", user=f"user {n}") for n in range(4)]
+    incoming = tmp_path / "in"
+    paths = [write_lines(incoming / "a.json", ahead), write_lines(incoming / "b.json", four)]
+    run = start(buckets=16)
+    events_reach(run, 5)
+    assert len([each for each in run.batches() if each.events]) == 1
+    for minute in (1, 2):
+        late = [event(f"2020-03-01T12:0{minute}:00Z", user=f"user {n}") for n in range(200)]
+        paths.append(write_lines(incoming / f"{minute}.json", late))
+        events_reach(run, 5 + 200 * minute)
+    run.stop()
+    assert run.summary().late == {}
+    check_exact(run, paths)
+
+
 def test_a_file_that_fails_for_a_while_is_counted_by_a_run_that_may_start_again(
     start: Callable[..., Run], tmp_path: Path
 ) -> None:
