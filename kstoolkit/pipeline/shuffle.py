@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import gc
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, starmap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,8 +101,7 @@ class Tally:
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield everything for the shuffle: a CountBlock a bucket, and the dead letters."""
         self._put_aside()
-        for record in self._aside:
-            yield shuffle_record(*record)
+        yield from starmap(shuffle_record, self._aside)
         for number, payload in enumerate(self._dead_letters):
             yield shuffle_record(number % self.grain.buckets, DEAD_LETTERS, payload)
 
@@ -119,8 +118,8 @@ class Tally:
         merged = Counters.merge(self._open)
         if len(merged):
             reached = np.array(Reached.by_most(merged)).tobytes()
-            for bucket, part in merged.by_bucket(self.grain.buckets):
-                self._aside.append((bucket, BLOCK, part.encode()))
+            parts = merged.by_bucket(self.grain.buckets)
+            self._aside += ((bucket, BLOCK, part.encode()) for bucket, part in parts)
             self._aside += ((bucket, REACHED, reached) for bucket in range(self.grain.buckets))
         self._open, self._open_rows = [], 0
 
