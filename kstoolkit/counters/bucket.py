@@ -415,10 +415,8 @@ class Bucket:
         self, level: int, came: Counters, clock_ms: int, expired_ms: int
     ) -> NDArray[np.bool_]:
         late = came.start_ms < expired_ms
-        lateness_ms = self._lateness_ms(level)
-        if lateness_ms is not None:
-            size_ms = self.cascade.windows[level].size_ms
-            late |= came.start_ms + (size_ms + lateness_ms) <= clock_ms
+        if (lateness_ms := self._lateness_ms(level)) is not None:
+            late |= came.start_ms + (self.cascade.windows[level].size_ms + lateness_ms) <= clock_ms
         return late
 
     def _lateness_ms(self, level: int) -> int | None:
