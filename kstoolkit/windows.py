@@ -15,8 +15,9 @@ Cascade('1 minute', '1 hour', '1 day')
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import gcd
 from typing import Any
@@ -31,6 +32,11 @@ LONGEST_DEFAULT_FLUSH_MS = 600_000
 
 MOST_COPIES = 1_000
 """Of how many windows an event may be a part: it becomes a counter of each."""
+
+
+_A_DAY_MS = 24 * 3_600_000
+_PIECES = 24
+_SESSION, _UP_TO, _OVER_ALL = "session ", " up to ", " over all actions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +136,96 @@ def countable(window: Window) -> Window:
     raise ConfigurationError(message, hint=hint)
 
 
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Session(Window):
+    """A kind of session: what a user does with no pause longer than ``gap`` is one.
+
+    A session begins with its first event and ends with its last; what comes exactly ``gap`` after
+    that still belongs to it. As a level of a cascade it stands beside the windows, and its counts
+    come from the events themselves. Where a length tells levels apart, ``size_ms`` of sessions is
+    minus their gap: no window is that long.
+
+    Parameters
+    ----------
+    gap
+        The longest pause within a session.
+    longest
+        No session is longer: one that would be is closed where it would, and the next begins.
+    by
+        By default each user's each action has sessions of its own, as in ``count_sessions`` and in
+        Kafka Streams. With ``by=[]`` the sessions are a user's, whatever was done in them, and are
+        counted by action.
+
+    Raises
+    ------
+    ConfigurationError
+        If the gap is no positive time, or ``longest`` is shorter.
+
+    Examples
+    --------
+    >>> Session("30 minutes").label
+    'session 30 minutes'
+    >>> Session("30 minutes", longest="12 hours", by=[])
+    Session('30 minutes', longest='12 hours', by=[])
+    """
+
+    longest_ms: int
+    is_over_all: bool
+
+    def __init__(
+        self, gap: Duration, longest: Duration = "1 day", by: Sequence[str] | None = None
+    ) -> None:
+        gap_ms, longest_ms = parse_duration(gap), parse_duration(longest)
+        if longest_ms < gap_ms:
+            message = f"A session of at most {format_duration(longest_ms)} has no pause of "
+            message += f"{format_duration(gap_ms)} within."
+            raise ConfigurationError(message, hint="Give a longer longest=, or a shorter gap.")
+        if by:
+            message = f"There are no sessions by {', '.join(by)}."
+            hint = "Leave by= out for a session of each action, or give by=[] for one of a user."
+            raise ConfigurationError(message, hint=hint)
+        put = partial(object.__setattr__, self)
+        put("size_ms", -gap_ms)
+        put("every_ms", gap_ms)
+        put("longest_ms", longest_ms)
+        put("is_over_all", by is not None)
+
+    @property
+    def gap_ms(self) -> int:
+        """The longest pause within a session."""
+        return self.every_ms
+
+    @property
+    def grain_ms(self) -> int:
+        """Where sessions are counted in pieces, no piece is longer than this."""
+        return max(self.longest_ms // _PIECES, 1)
+
+    @property
+    def label(self) -> str:
+        """The sessions as people write them: ``"session 30 minutes"``, and what differs."""
+        longest = "" if self.longest_ms == _A_DAY_MS else _UP_TO + format_duration(self.longest_ms)
+        return _SESSION + format_duration(self.gap_ms) + longest + _OVER_ALL * self.is_over_all
+
+    @classmethod
+    def parse(cls, label: str) -> Session:
+        """Read what :attr:`label` wrote.
+
+        Examples
+        --------
+        >>> Session.parse("session 30 minutes up to 12 hours over all actions")
+        Session('30 minutes', longest='12 hours', by=[])
+        """
+        told, over_all, _ = label.removeprefix(_SESSION).partition(_OVER_ALL)
+        gap, _, longest = told.partition(_UP_TO)
+        return cls(gap, longest or _A_DAY_MS, by=[] if over_all else None)
+
+    def __repr__(self) -> str:
+        longest = format_duration(self.longest_ms)
+        told = [repr(format_duration(self.gap_ms))]
+        told += [f"longest={longest!r}"] * (self.longest_ms != _A_DAY_MS)
+        return f"Session({', '.join(told + ['by=[]'] * self.is_over_all)})"
+
+
 def as_window(value: Duration | Window) -> Window:
     """Return ``value`` as a window; a bare length, or a window's label, is a window too.
 
@@ -140,6 +236,8 @@ def as_window(value: Duration | Window) -> Window:
     """
     if isinstance(value, Window):
         return value
+    if isinstance(value, str) and value.startswith(_SESSION):
+        return Session.parse(value)
     if isinstance(value, str) and " every " in value:
         size, every = value.split(" every ", 1)
         return Window(parse_duration(size), parse_duration(every))

@@ -241,6 +241,8 @@ class Counters:
     parts
         What the parts of an action are called, where it has several: ``actions`` are then the
         texts of :mod:`kstoolkit.formats.actions`. Counters by no part at all have the empty text.
+    end_ms
+        Of sessions, the time of each one's last event; ``start_ms`` is that of its first.
 
     Examples
     --------
@@ -257,6 +259,7 @@ class Counters:
     start_ms: NDArray[np.int64]
     count: NDArray[np.uint64]
     parts: tuple[str, ...] | None = None
+    end_ms: NDArray[np.int64] | None = None
 
     @classmethod
     def empty(cls, parts: tuple[str, ...] | None = None) -> Counters:
@@ -296,7 +299,8 @@ class Counters:
             return parts[0] if parts else cls.empty()
         users, actions, user, start_ms, action = _aligned(parts)
         count = np.concatenate([part.count for part in parts])
-        return _collapsed(users, actions, user, action, start_ms, count, parts[0].parts)
+        key = users, actions, user, action, start_ms
+        return _collapsed(*key, count, parts[0].parts, _ends(parts))
 
     @classmethod
     def join(cls, parts: Sequence[Counters]) -> tuple[Counters, NDArray[np.intp]]:
@@ -320,7 +324,9 @@ class Counters:
         order = np.argsort(PackedKeys.of(user, start_ms, action).packed, kind="stable")
         count = np.concatenate([part.count for part in parts])[order]
         key = user[order], action[order], start_ms[order]
-        return cls(users, actions, *key, count, parts[0].parts), order
+        ends = _ends(parts)
+        ends = None if ends is None else ends[order]
+        return cls(users, actions, *key, count, parts[0].parts, ends), order
 
     @classmethod
     def newest(cls, parts: Sequence[Counters]) -> Counters:
@@ -359,6 +365,7 @@ class Counters:
             batch.column("window_start_ms").to_numpy(),
             batch.column("count").to_numpy(),
             parts_in(batch.schema),
+            batch.column("end_ms").to_numpy() if "end_ms" in batch.schema.names else None,
         )
 
     def encode(self) -> bytes:
@@ -373,7 +380,10 @@ class Counters:
             pa.DictionaryArray.from_arrays(pa.array(self.action), self.actions, safe=False),
             pa.array(self.count),
         ]
-        return pa.record_batch(columns, schema=with_parts(countblock.SCHEMA, self.parts))
+        if self.end_ms is None:
+            return pa.record_batch(columns, schema=with_parts(countblock.SCHEMA, self.parts))
+        schema = with_parts(countblock.SCHEMA_OF_SESSIONS, self.parts)
+        return pa.record_batch([*columns, pa.array(self.end_ms)], schema=schema)
 
     def to_table(self) -> pa.Table:
         """Return the counters as a table that other tools take: counts are signed there."""
@@ -397,6 +407,7 @@ class Counters:
             action=self.action[chosen],
             start_ms=self.start_ms[chosen],
             count=self.count[chosen],
+            end_ms=None if self.end_ms is None else self.end_ms[chosen],
         )
 
     def pruned(self) -> Counters:
@@ -429,6 +440,11 @@ class Counters:
             np.repeat(self.count, copies)[inside],
             self.parts,
         )
+
+    def moved(self, start_ms: NDArray[np.int64], end_ms: NDArray[np.int64]) -> Counters:
+        """Return the counters as sessions that begin and end elsewhere; those of one key summed."""
+        key = self.users, self.actions, self.user, self.action, start_ms
+        return _collapsed(*key, self.count, self.parts, end_ms)
 
     def over_time(self) -> Counters:
         """Return each user's and action's sum over all windows, as one window at 0.
@@ -474,10 +490,8 @@ class Counters:
             return Counters.empty(chosen)
         texts = chosen_of(self.actions, self.named, chosen)
         action = np.asarray(texts.indices, np.int32)[self.action]
-        start_ms = self.start_ms
-        return _collapsed(
-            self.users, texts.dictionary, self.user, action, start_ms, self.count, chosen
-        )
+        key = self.users, texts.dictionary, self.user, action, self.start_ms
+        return _collapsed(*key, self.count, chosen, self.end_ms)
 
     def where(self, values: Mapping[str, str | None]) -> Counters:
         """Return the counters whose action has these values of its parts; ``None`` is none.
@@ -635,6 +649,7 @@ def _collapsed(  # noqa: PLR0917 - what a set of counters is made of
     start_ms: NDArray[np.int64],
     count: NDArray[np.uint64] | None,
     parts: tuple[str, ...] | None,
+    end_ms: NDArray[np.int64] | None = None,
 ) -> Counters:
     if not user.size:
         return Counters.empty(parts)
@@ -650,7 +665,15 @@ def _collapsed(  # noqa: PLR0917 - what a set of counters is made of
     first = _firsts(packed)
     chosen = order[first]
     sums = np.add.reduceat(count[order], first)
-    return Counters(users, actions, user[chosen], action[chosen], start_ms[chosen], sums, parts)
+    ends = None if end_ms is None else np.maximum.reduceat(end_ms[order], first)
+    key = user[chosen], action[chosen], start_ms[chosen]
+    return Counters(users, actions, *key, sums, parts, ends)
+
+
+def _ends(parts: Sequence[Counters]) -> NDArray[np.int64] | None:
+    """Return the ends of all parts' sessions, in a row; ``None`` if they are no sessions."""
+    ends = [part.end_ms for part in parts if part.end_ms is not None]
+    return np.concatenate(ends) if ends else None
 
 
 def _firsts(packed: NDArray[np.int64]) -> NDArray[np.intp]:

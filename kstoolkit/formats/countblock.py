@@ -18,8 +18,9 @@ count            uint32, or uint64 if needed  how often
 
 That is version 1. In version 3 an action has several parts: ``action`` is the one text of
 :mod:`kstoolkit.formats.actions`, and the schema's metadata names them, as JSON under
-``kstoolkit.parts``: ``["region", "operation"]``. Version 2 is no block: in a topic it is a user's
-bundle (:mod:`kstoolkit.formats.topicbundle`).
+``kstoolkit.parts``: ``["region", "operation"]``. Version 6 has sessions, of one part or several:
+``window_start_ms`` is a session's first event, and a fifth column ``end_ms``, int64, its last.
+Versions between are no blocks, but bundles (:mod:`kstoolkit.formats.topicbundle`).
 
 Rows are unique in (user, window_start_ms, action) and sorted by them, users and actions by their
 place in the dictionary: long runs, which is what makes a counter a handful of bytes. A block
@@ -45,9 +46,9 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, FormatError
-from kstoolkit.formats.actions import parts_in, with_parts
+from kstoolkit.formats.actions import parts_in
 
-VERSION, VERSION_OF_PARTS = 1, 3
+VERSION, VERSION_OF_PARTS, VERSION_OF_SESSIONS = 1, 3, 6
 _NAME = "CountBlock"
 _LARGEST_UINT32 = 0xFFFF_FFFF
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -61,7 +62,11 @@ SCHEMA = pa.schema(
     ]
 )
 """Columns of a decoded block; a written one narrows ``count`` to uint32 where every count fits."""
-_NARROW = SCHEMA.set(3, pa.field("count", pa.uint32(), nullable=False))
+_END = pa.field("end_ms", pa.int64(), nullable=False)
+SCHEMA_OF_SESSIONS = SCHEMA.append(_END)
+"""The same with sessions' ends."""
+_COUNT = 3
+_NARROW_COUNT = pa.field("count", pa.uint32(), nullable=False)
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
@@ -85,10 +90,10 @@ def encode(batch: pa.RecordBatch) -> bytes:
     """
     counts, parts = batch.column("count").to_numpy(), parts_in(batch.schema)
     if counts.max(initial=0) <= _LARGEST_UINT32:
-        columns = [*batch.columns[:3], pa.array(counts.astype(np.uint32))]
-        batch = pa.record_batch(columns, schema=with_parts(_NARROW, parts))
+        batch = batch.set_column(_COUNT, _NARROW_COUNT, pa.array(counts.astype(np.uint32)))
+    version = VERSION if parts is None else VERSION_OF_PARTS
     sink = pa.BufferOutputStream()
-    sink.write(bytes([VERSION if parts is None else VERSION_OF_PARTS]))
+    sink.write(bytes([version if batch.num_columns == len(SCHEMA) else VERSION_OF_SESSIONS]))
     # As a global it could not be pickled; threads take three times as long for a small block.
     options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
@@ -111,9 +116,9 @@ def decode(block: bytes) -> pa.RecordBatch:
     >>> decode(encode(pa.record_batch(columns, schema=SCHEMA))).num_rows
     0
     """
-    if block and block[0] > VERSION_OF_PARTS:
-        raise FormatError.version(_NAME, block[0], VERSION_OF_PARTS)
     if not is_block(block):
+        if block and block[0] > VERSION_OF_PARTS:
+            raise FormatError.version(_NAME, block[0], VERSION_OF_SESSIONS)
         raise _damaged(block, f"none begins with {block[:1].hex() or 'nothing'}")
     if not block.endswith(_END_OF_STREAM):
         raise _damaged(block, "they are cut short")
@@ -122,21 +127,22 @@ def decode(block: bytes) -> pa.RecordBatch:
         stream = pa.ipc.open_stream(pa.py_buffer(block)[1:], options=options)
         batch = stream.read_next_batch()
         batch.validate(full=True)  # places in dictionaries, and UTF-8, before anyone trusts them
-        _check_columns(batch)
-        parts = parts_in(batch.schema)
+        _check_columns(batch, has_ends=block[0] == VERSION_OF_SESSIONS)
+        parts_in(batch.schema)
     except (ValueError, pa.ArrowException, OSError, StopIteration) as error:
         raise _damaged(block, str(error) or "there are no counters in them") from error
     count = batch.column("count").to_numpy().astype(np.uint64, copy=False)
-    return pa.record_batch([*batch.columns[:3], pa.array(count)], schema=with_parts(SCHEMA, parts))
+    return batch.set_column(_COUNT, SCHEMA.field(_COUNT), pa.array(count))
 
 
 def is_block(value: bytes) -> bool:
     """Whether some bytes begin as a block does."""
-    return bool(value) and value[0] in {VERSION, VERSION_OF_PARTS}
+    return bool(value) and value[0] in {VERSION, VERSION_OF_PARTS, VERSION_OF_SESSIONS}
 
 
-def _check_columns(batch: pa.RecordBatch) -> None:
-    if batch.schema not in (SCHEMA, _NARROW):
+def _check_columns(batch: pa.RecordBatch, *, has_ends: bool) -> None:
+    wide = SCHEMA_OF_SESSIONS if has_ends else SCHEMA
+    if batch.schema not in (wide, wide.set(_COUNT, _NARROW_COUNT)):
         told = ", ".join(f"{field.name} {field.type}" for field in batch.schema)
         message = f"its columns are {told}"
         raise pa.ArrowInvalid(message)
