@@ -1,0 +1,124 @@
+"""How events become sessions: in pieces before the shuffle, joined in state in any order.
+
+A *group* is what has sessions of its own: a user's action, or a user (``by=[]``), whose sessions
+have a counter for each action. Events of a group no more than the gap apart are collapsed into a
+*piece* as they are read. Pieces are counters with an end: ``start_ms`` is the first event's time,
+``end_ms`` the last one's. A piece lies within one grain of time, a 24th of the longest session,
+and so what arrives late can still be told apart where a session has to be cut.
+
+In state lie sessions, by segments of a grain in which they begin. What comes is joined with those
+that it may touch, whichever order it comes in: sessions are where no pause is longer than the gap,
+so a late event prolongs one, or makes two one. What would be longer than the longest is cut:
+from its first event on, a session takes what ends within its reach, and the rest begins anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kstoolkit.counters.counters import Counters
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from kstoolkit.windows import Session
+
+
+def pieces(
+    time_ms: NDArray[np.int64],
+    users: pa.Array,
+    actions: pa.Array,
+    session: Session,
+    parts: tuple[str, ...] | None = None,
+) -> Counters:
+    """Return the pieces of sessions that events are of.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from kstoolkit.windows import Session
+    >>> who, what = pa.array(["a"] * 3), pa.array(["x"] * 3)
+    >>> found = pieces(np.array([0, 50_000, 200_000]), who, what, Session("1 minute"))
+    >>> found.start_ms.tolist(), found.end_ms.tolist(), found.count.tolist()
+    ([0, 200000], [50000, 200000], [2, 1])
+    """
+    moments = Counters.of(time_ms, users, actions, parts=parts)
+    if not len(moments):
+        return moments
+    return _joined(moments, moments.start_ms, session, moments.start_ms // session.grain_ms)
+
+
+def joined(pieces: Counters, session: Session) -> Counters:
+    """Return the sessions that pieces and sessions are of, together.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from kstoolkit.windows import Session
+    >>> minute = Session("1 minute")
+    >>> who, what = pa.array(["a"]), pa.array(["x"])
+    >>> three = [pieces(np.array([ms]), who, what, minute) for ms in (0, 120_000, 60_000)]
+    >>> joined(Counters.join(three)[0], minute).end_ms.tolist()
+    [120000]
+    """
+    if pieces.end_ms is None:
+        return pieces
+    return _joined(pieces, pieces.end_ms, session, None)
+
+
+def _joined(
+    rows: Counters,
+    end_ms: NDArray[np.int64],
+    session: Session,
+    grain: NDArray[np.int64] | None,
+) -> Counters:
+    """Join rows; with ``grain``, only those of one grain."""
+    action = rows.action * 0 if session.is_over_all else rows.action
+    order = np.lexsort((end_ms, rows.start_ms, action, rows.user))
+    user, action = rows.user[order], action[order]
+    start, end = rows.start_ms[order], end_ms[order]
+    is_other = np.r_[True, (np.diff(user) != 0) | (np.diff(action) != 0)]
+    reach = _reach(end, is_other)
+    begins = is_other.copy()
+    begins[1:] |= start[1:] - reach[:-1] > session.gap_ms
+    if grain is not None:
+        begins[1:] |= np.diff(grain[order]) != 0
+    begins = _cut(begins, start, end, session.longest_ms)
+    first = np.flatnonzero(begins)
+    number = np.cumsum(begins) - 1
+    starts, ends = np.empty_like(start), np.empty_like(end)
+    starts[order] = start[first][number]
+    ends[order] = np.maximum.reduceat(end, first)[number]
+    return rows.moved(starts, ends)
+
+
+def _reach(end: NDArray[np.int64], is_other: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return the latest end so far, beginning anew at each group."""
+    latest, rank = np.unique(end, return_inverse=True)
+    group = np.cumsum(is_other)
+    highest = np.maximum.accumulate(group * len(latest) + rank)
+    return np.asarray(latest[highest - group * len(latest)])
+
+
+def _cut(
+    begins: NDArray[np.bool_],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    longest_ms: int,
+) -> NDArray[np.bool_]:
+    """Begin a session anew wherever it would become too long.
+
+    One turn for each session that the longest one falls into, all groups at once.
+    """
+    begins = begins.copy()
+    while True:
+        number = np.cumsum(begins) - 1
+        too_long = end - start[np.flatnonzero(begins)][number] > longest_ms
+        if not too_long.any():
+            return begins
+        places = np.flatnonzero(too_long)
+        _, first = np.unique(number[places], return_index=True)
+        begins[places[first]] = True
