@@ -59,6 +59,7 @@ from .widgets.runmonitor import RunMonitor as RunMonitor
 from .widgets.stores import StorePanel as StorePanel
 from .windows import Cascade as Cascade
 from .windows import Hop as Hop
+from .windows import Session as Session
 
 __all__: list[str]  # noqa: PYI035 - made from the names above
 __version__: str

@@ -81,6 +81,11 @@ class Window:
         return size if self.is_tumbling else f"{size} every {format_duration(self.every_ms)}"
 
     @property
+    def span_ms(self) -> int:
+        """How long one is at most."""
+        return self.size_ms
+
+    @property
     def copies(self) -> int:
         """Of how many windows an event is a part, at most."""
         return -(-self.size_ms // self.every_ms)
@@ -196,6 +201,11 @@ class Session(Window):
         return self.every_ms
 
     @property
+    def span_ms(self) -> int:
+        """How long one is at most."""
+        return self.longest_ms
+
+    @property
     def grain_ms(self) -> int:
         """Where sessions are counted in pieces, no piece is longer than this."""
         return max(self.longest_ms // _PIECES, 1)
@@ -252,10 +262,12 @@ class Cascade:
     Each tumbling length divides the next. A hopping window may stand anywhere, and hop anyhow: it
     is summed from the longest level that fits into it, or from panes.
 
+    Sessions stand beside the windows: each kind is counted from the events themselves.
+
     Parameters
     ----------
     *windows
-        Lengths (``"1 minute"``) or windows (:func:`Hop`).
+        Lengths (``"1 minute"``), windows (:func:`Hop`) or sessions (:class:`Session`).
     retention
         How many windows of a level stay in state in a live run. One number, or a mapping from
         window to number. A bounded run keeps all.
@@ -292,6 +304,7 @@ class Cascade:
     """
 
     windows: tuple[Window, ...]
+    sessions: tuple[Session, ...]
     retention: tuple[int, ...]
     flush_ms: tuple[int, ...]
     min_count: tuple[int, ...]
@@ -310,13 +323,18 @@ class Cascade:
         max_counters_per_flush: int = 1_000_000,
     ) -> None:
         given = windows or ("1 minute", "1 hour", "1 day")
-        levels = tuple(w if isinstance(w, Window) else countable(as_window(w)) for w in given)
-        _check_nesting(levels)
+        levels = [w if isinstance(w, Window) else countable(as_window(w)) for w in given]
+        sessions = tuple(each for each in levels if isinstance(each, Session))
+        panes = tuple(each for each in levels if each not in sessions)
+        _check_nesting(panes)
+        _check_sessions(panes, sessions)
+        levels = [*panes, *sessions]
 
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        put("windows", levels)
+        put("windows", panes)
+        put("sessions", sessions)
         put("retention", _per_level(levels, retention, lambda _: RETAINED_WINDOWS, _positive))
         put("flush_ms", _per_level(levels, flush, lambda w: _default_flush(levels, w), _span))
         put("min_count", _per_level(levels, min_count, lambda _: 1, _positive))
@@ -330,12 +348,17 @@ class Cascade:
         return gcd(*(window.pane_ms for window in self.windows))
 
     @property
+    def levels(self) -> tuple[Window, ...]:
+        """The windows, finest first, and behind them the sessions."""
+        return self.windows + self.sessions
+
+    @property
     def labels(self) -> tuple[str, ...]:
-        """The windows as people write them, finest first."""
-        return tuple(window.label for window in self.windows)
+        """The levels as people write them."""
+        return tuple(window.label for window in self.levels)
 
     def index(self, window: Duration | Window) -> int:
-        """Return which level ``window`` is.
+        """Return which level ``window`` is; of sessions, their gap tells it.
 
         Raises
         ------
@@ -343,14 +366,19 @@ class Cascade:
             If the cascade has no such window.
         """
         wanted = as_window(window)
-        _check_known([wanted], self.windows)
-        return self.windows.index(wanted)
+        if isinstance(wanted, Session):
+            wanted = next((w for w in self.sessions if w.gap_ms == wanted.gap_ms), wanted)
+        _check_known([wanted], self.levels)
+        return self.levels.index(wanted)
 
     def parent(self, level: int) -> int | None:
         """Return the level that ``level`` takes its counts from; ``None`` is the source itself.
 
         It is the longest tumbling window, shorter than this one, that divides all starts and ends.
+        Sessions have none.
         """
+        if level >= len(self.windows):
+            return None
         pane_ms = self.windows[level].pane_ms
         fitting = [
             other
@@ -360,7 +388,7 @@ class Cascade:
         return fitting[-1] if fitting else None
 
     def __repr__(self) -> str:
-        names = (repr(w.label) if w.is_tumbling else repr(w) for w in self.windows)
+        names = (repr(w.label) if w.is_tumbling else repr(w) for w in self.levels)
         return f"Cascade({', '.join(names)})"
 
 
@@ -377,7 +405,16 @@ def _check_nesting(levels: tuple[Window, ...]) -> None:
         raise ConfigurationError(message, hint=hint)
 
 
-def _per_level(levels: tuple[Window, ...], given: Any, default: Any, check: Any) -> tuple[Any, ...]:
+def _check_sessions(windows: Sequence[Window], sessions: Sequence[Session]) -> None:
+    if not windows:
+        message = "A cascade of sessions alone has no windows."
+        raise ConfigurationError(message, hint="Name a window beside, as '1 hour'.")
+    if len({session.gap_ms for session in sessions}) < len(sessions):
+        message = "One gap of sessions is named twice, and tells them apart."
+        raise ConfigurationError(message, hint="Leave one out, or give it another gap.")
+
+
+def _per_level(levels: Sequence[Window], given: Any, default: Any, check: Any) -> tuple[Any, ...]:
     if not isinstance(given, Mapping):
         return tuple(default(w) if given is None else check(given) for w in levels)
     by_window = {as_window(window): check(value) for window, value in given.items()}
@@ -385,7 +422,7 @@ def _per_level(levels: tuple[Window, ...], given: Any, default: Any, check: Any)
     return tuple(by_window[w] if w in by_window else default(w) for w in levels)
 
 
-def _check_known(named: Iterable[Window], levels: tuple[Window, ...]) -> None:
+def _check_known(named: Iterable[Window], levels: Sequence[Window]) -> None:
     for window in named:
         if window not in levels:
             message = f"The cascade has no window {window.label!r}."
@@ -393,7 +430,7 @@ def _check_known(named: Iterable[Window], levels: tuple[Window, ...]) -> None:
             raise ConfigurationError(message, hint=f"It has: {labels}.")
 
 
-def _default_flush(levels: tuple[Window, ...], window: Window) -> int:
+def _default_flush(levels: Sequence[Window], window: Window) -> int:
     if window == levels[0]:
         return 0
     return min(window.every_ms // 60, LONGEST_DEFAULT_FLUSH_MS)

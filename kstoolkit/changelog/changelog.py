@@ -387,13 +387,14 @@ class Changelog:
         """
         names = None if users is None else pa.array(sorted(users), pa.string())
         chosen = None if bucket is None else (bucket, self.buckets())
-        return self._asked(
+        found = self._asked(
             lambda files: latest(
                 counters
                 for file in files
                 for counters in file.read(window_ms, users=names, bucket=chosen)
             )
         )
+        return found if window_ms > 0 else found.take(found.count > 0)  # others are no session more
 
     def parts(self) -> tuple[str, ...] | None:
         """Return what the parts of an action are called; ``None`` if it is one column."""

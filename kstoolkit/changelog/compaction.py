@@ -285,8 +285,13 @@ class CountsContent:
         buckets = buckets_among(files)
         lengths_ms = sorted({length for file in files for length in file.window_lengths_ms()})
         span = joined_span(file.span_ms("changed_at") for file in files)
+        changed_ms, has_ends = span[1] if span else 0, any(file.has_ends for file in files)
         writer = ChangelogWriter(
-            path, buckets=buckets, changed_ms=span[1] if span else 0, parts=parts_among(files)
+            path,
+            buckets=buckets,
+            changed_ms=changed_ms,
+            parts=parts_among(files),
+            has_ends=has_ends,
         )
         rows_before = sum(file.num_rows for file in files)
         # What fits into memory is read in one go: each piece would open all files again.

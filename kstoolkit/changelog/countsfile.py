@@ -8,6 +8,9 @@ is looked at: a flipped byte is told, and never counted.
 Where an action has several parts, each has a column of its own under its name in the place of
 ``action``, null where there is none; the metadata names them, too: ``"parts": ["region", "op"]``.
 Of a file that another tool wrote they are the columns that are none of the others.
+
+Where sessions are counted, all rows have a ``window_end`` besides, of a session its last event's
+time. The ``window_ms`` of sessions is minus their gap; a session of count 0 is one no more.
 """
 
 from __future__ import annotations
@@ -41,15 +44,15 @@ _SCHEMA = pa.schema(
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _CODED = _SCHEMA.set(2, pa.field("user", _TEXT)).set(3, pa.field("action", _TEXT))
 """The same, texts by dictionary: how they are at hand."""
-_OTHERS = [name for name in _SCHEMA.names if name != "action"]
+_END = "window_end"
+_OTHERS = [_END, *(name for name in _SCHEMA.names if name != "action")]
 
 
-def _coded(parts: Sequence[str] | None) -> pa.Schema:
+def _coded(parts: Sequence[str] | None, *, has_ends: bool = False) -> pa.Schema:
     """Return the columns of a file, texts by dictionary."""
-    if parts is None:
-        return _CODED
     before, after = list(_CODED)[:3], list(_CODED)[4:]
-    return pa.schema([*before, *(pa.field(name, _TEXT) for name in parts), *after])
+    texts = (pa.field(name, _TEXT) for name in parts or ["action"])
+    return pa.schema([*before, *texts, *after, *[pa.field(_END, TIME)] * has_ends])
 
 
 _GROUPS_KEY = "kstoolkit.row_groups"
@@ -69,13 +72,21 @@ class ChangelogWriter:
         The clock of the micro-batch that reports the counts, epoch ms UTC.
     parts
         What the parts of an action are called, where it has several.
+    has_ends
+        Whether sessions are among the levels.
     """
 
     def __init__(
-        self, path: Path, *, buckets: int, changed_ms: int, parts: tuple[str, ...] | None = None
+        self,
+        path: Path,
+        *,
+        buckets: int,
+        changed_ms: int,
+        parts: tuple[str, ...] | None = None,
+        has_ends: bool = False,
     ) -> None:
         self._path, self.buckets, self.changed_ms = path, buckets, changed_ms
-        self.parts, self._schema = parts, _coded(parts)
+        self.parts, self._schema = parts, _coded(parts, has_ends=has_ends)
         self.groups: list[tuple[int, int]] = []
         self.rows = self.size_bytes = 0
         # Without Arrow's own schema inside, every reader sees plain strings.
@@ -97,8 +108,12 @@ class ChangelogWriter:
         window = pa.repeat(pa.scalar(window_ms, pa.int64()), rows)
         changed_at = pa.repeat(pa.scalar(self.changed_ms, pa.int64()).cast(TIME), rows)
         starts, count = columns[0].cast(TIME), columns[3].cast(pa.int64())
-        texts = [columns[1], *actions]
-        return pa.record_batch([window, starts, *texts, count, changed_at], schema=self._schema)
+        told = [window, starts, columns[1], *actions, count, changed_at]
+        if _END in self._schema.names:
+            is_session = counters.end_ms is not None
+            ends = counters.end_ms if is_session else counters.start_ms + window_ms
+            told.append(pa.array(ends).cast(TIME))
+        return pa.record_batch(told, schema=self._schema)
 
     def close(self) -> None:
         """Write the file's end, with what its row groups hold."""
@@ -189,7 +204,9 @@ def _stored_groups(
     """Return what the file says of its row groups: among how many buckets, and what each holds."""
     text = (file.metadata.metadata or {}).get(_GROUPS_KEY.encode())
     # Arrow hands metadata on to whatever is written from a table, true or not by then.
-    if text is None or not file.schema_arrow.equals(_coded(stored_parts(file.metadata))):
+    has_ends = _END in file.schema_arrow.names
+    ours = _coded(stored_parts(file.metadata), has_ends=has_ends)
+    if text is None or not file.schema_arrow.equals(ours):
         return None, ()
     try:
         told = json.loads(text)
@@ -213,8 +230,8 @@ def _lacking(path: Path, column: str) -> FormatError:
     return FormatError(message, hint=f"It takes: {', '.join(_SCHEMA.names)}.")
 
 
-def _counter(parts: tuple[str, ...] | None) -> list[str]:
-    return ["window_start", "user", *(parts or ["action"]), "count"]
+def _counter(parts: tuple[str, ...] | None, *, has_ends: bool) -> list[str]:
+    return ["window_start", "user", *(parts or ["action"]), "count", *[_END] * has_ends]
 
 
 _WORTH_THREADS = 100_000  # rows; handing less to threads takes longer than reading it
@@ -236,6 +253,8 @@ class CountsFile:
         The bucket and the window length of each row group; none if the file does not say.
     parts
         What the parts of an action are called, where it has several.
+    has_ends
+        Whether it tells where windows and sessions end.
     """
 
     path: Path
@@ -243,6 +262,7 @@ class CountsFile:
     buckets: int | None
     groups: tuple[tuple[int, int], ...]
     parts: tuple[str, ...] | None = None
+    has_ends: bool = False
 
     @classmethod
     def open(cls, path: Path) -> CountsFile:
@@ -256,7 +276,8 @@ class CountsFile:
         with opened(path) as file:
             buckets, groups = _stored_groups(file, path)
             parts = stored_parts(file.metadata)
-            return cls(path, file.metadata.num_rows, buckets, groups, parts)
+            has_ends = _END in file.schema_arrow.names
+            return cls(path, file.metadata.num_rows, buckets, groups, parts, has_ends)
 
     def window_lengths_ms(self) -> set[int]:
         """Return the lengths of the windows that have counts here."""
@@ -292,12 +313,12 @@ class CountsFile:
             Only users of this bucket: its number, and of how many.
         """
         if self.buckets is None:
-            tables = _filtered(self.path, window_ms, self.parts)
+            tables = self._filtered(window_ms)
         else:
             tables = self._picked(self._groups_with(window_ms, users, bucket))
         for table in tables:
             known = None if users is None else pc.is_in(table["user"], value_set=users)
-            counters = self._counters(table if known is None else table.filter(known))
+            counters = self._counters(table if known is None else table.filter(known), window_ms)
             if bucket is not None and bucket[1] != self.buckets:
                 mine = buckets_of(counters.users, bucket[1]) == bucket[0]
                 counters = counters.take(mine[counters.user])
@@ -348,43 +369,42 @@ class CountsFile:
         with opened(self.path) as file:
             small = self.num_rows < _WORTH_THREADS  # then one call takes less than several
             for some in [groups] if small else [[number] for number in groups]:
-                yield _row_groups(file, some, self.path, self.parts)
+                yield self._row_groups(file, some)
 
-    def _counters(self, table: pa.Table) -> Counters:
+    def _counters(self, table: pa.Table, window_ms: int) -> Counters:
         starts = table["window_start"].cast(pa.int64()).to_numpy()
         count, parts = table["count"].to_numpy().astype(np.uint64), self.parts
         actions = table["action"] if parts is None else joined_columns(table.select(parts).columns)
-        return Counters.of(starts, table["user"], actions, count, parts)
+        ends = table[_END].cast(pa.int64()).to_numpy() if window_ms < 0 else None
+        return Counters.of(starts, table["user"], actions, count, parts, ends)
+
+    def _row_groups(self, file: pq.ParquetFile, numbers: list[int]) -> pa.Table:
+        columns = _counter(self.parts, has_ends=self.has_ends)
+        with _understood(self.path):
+            rows = sum(file.metadata.row_group(each).num_rows for each in numbers)
+            table = file.read_row_groups(numbers, columns, use_threads=rows >= _WORTH_THREADS)
+            table.validate(full=True)  # the head of a page has no checksum
+            return table
+
+    def _filtered(self, window_ms: int) -> Iterator[pa.Table]:
+        columns = ["window_ms", *_counter(self.parts, has_ends=self.has_ends)]
+        # Other tools have their own widths of text, and their own units of time.
+        all_types = _coded(self.parts, has_ends=self.has_ends)
+        types, path = pa.schema([all_types.field(name) for name in columns]), self.path
+        with opened(path) as file, _understood(path):
+            for batch in file.iter_batches(columns=columns):
+                table = pa.Table.from_batches([batch]).select(columns).cast(types)
+                if any(table[n].null_count for n in columns if n not in (self.parts or ())):
+                    raise damaged(path, "it has rows with nothing in a column")
+                if len(table) and pc.min(table["count"]).as_py() < 0:
+                    raise damaged(path, "it has counts below 0")
+                yield table.filter(pc.equal(table["window_ms"], window_ms))
 
 
 def joined_span(spans: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
     """Return what several spans reach over together; ``None`` if none is known."""
     known = [span for span in spans if span is not None]
     return (min(low for low, _ in known), max(high for _, high in known)) if known else None
-
-
-def _row_groups(
-    file: pq.ParquetFile, numbers: list[int], path: Path, parts: tuple[str, ...] | None
-) -> pa.Table:
-    with _understood(path):
-        many = sum(file.metadata.row_group(each).num_rows for each in numbers) >= _WORTH_THREADS
-        table = file.read_row_groups(numbers, _counter(parts), use_threads=many)
-        table.validate(full=True)  # the head of a page has no checksum
-        return table
-
-
-def _filtered(path: Path, window_ms: int, parts: tuple[str, ...] | None) -> Iterator[pa.Table]:
-    columns = ["window_ms", *_counter(parts)]
-    # Other tools have their own widths of text, and their own units of time.
-    types = pa.schema([_coded(parts).field(name) for name in columns])
-    with opened(path) as file, _understood(path):
-        for batch in file.iter_batches(columns=columns):
-            table = pa.Table.from_batches([batch]).select(columns).cast(types)
-            if any(table[name].null_count for name in columns if name not in (parts or ())):
-                raise damaged(path, "it has rows with nothing in a column")
-            if len(table) and pc.min(table["count"]).as_py() < 0:
-                raise damaged(path, "it has counts below 0")
-            yield table.filter(pc.equal(table["window_ms"], window_ms))
 
 
 def _stored_span(file: pq.ParquetFile, number: int, column: str) -> tuple[int, int] | None:

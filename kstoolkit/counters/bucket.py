@@ -13,7 +13,8 @@ key                     block
 ``history/<level>``     a user's baseline, kept by the operator
 ======================  =====================================================================
 
-A segment is up to sixty windows of a level, so that a day of minutes is 24 blocks, not 1,440.
+A segment is up to sixty windows of a level, so that a day of minutes is 24 blocks, not 1,440. The
+levels of sessions come behind those of windows: see :mod:`kstoolkit.counters.sessions`.
 
 How a batch goes through: each level judges what is late for it, holds the rest as pending, and,
 when it is due, adds the pending deltas to its segments, reports the counters that changed with
@@ -41,10 +42,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from kstoolkit.counters.counters import Counters
+from kstoolkit.counters.sessions import rejoined
 from kstoolkit.errors import FormatError
+from kstoolkit.windows import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -68,6 +71,8 @@ _LONGEST_HELD_MS = 24 * 3_600_000
 
 def _segment_ms(cascade: Cascade, level: int) -> int:
     """Return how long a segment is: as many windows as the next length has, but sixty at most."""
+    if level >= len(cascade.windows):
+        return cascade.sessions[level - len(cascade.windows)].grain_ms
     every_ms, size_ms = cascade.windows[level].every_ms, cascade.windows[level].size_ms
     longer = [w.size_ms for w in cascade.windows if w.is_tumbling and w.size_ms > every_ms]
     ratio = min(longer, default=size_ms) // every_ms
@@ -130,6 +135,26 @@ class Segments:
         joined, order = Counters.join(changed)  # segments share no key
         was = np.concatenate(old)[order]
         return Added(joined, was, Counters.merge(beside), Counters.merge(gone), widest)
+
+    def join(self, came: Counters, session: Session, *, from_ms: int | None = None) -> Added:
+        """Join pieces of sessions, not none, with the sessions that they may touch.
+
+        Parameters and result are those of :meth:`add`.
+        """
+        first_ms = int(came.start_ms.min()) - session.longest_ms - session.gap_ms
+        last_ms = int((came.start_ms if came.end_ms is None else came.end_ms).max())
+        near = range(first_ms - self.length_ms + 1, last_ms + session.gap_ms + 1)
+        held = [counters_in(self.blocks, self._key(t)) for t in self._starts() if t in near]
+        known = Counters.join(held)[0]
+        known = known if from_ms is None else known.take(known.start_ms >= from_ms)
+        now, changed, old = rejoined(known, came, session)
+        now_by_segment = dict(now.by_segment(self.length_ms))
+        for start_ms, _ in changed.by_segment(self.length_ms):
+            if start_ms in now_by_segment:
+                self.blocks.put(self._key(start_ms), now_by_segment[start_ms].encode())
+            else:
+                self.blocks.remove(self._key(start_ms))
+        return Added(changed, old, Counters.empty(), Counters.empty())
 
     def drop(self, before_ms: int, *, whole: bool = False) -> Counters:
         """Forget the segments of which all windows begin before this; return them if ``whole``."""
@@ -303,6 +328,9 @@ class Advance:
     widest: Widest | None = None
 
 
+_NO_SESSIONS: Mapping[int, Counters] = {}
+
+
 @dataclass(slots=True)
 class Bucket:
     """The cascade of one bucket of users, over its blocks.
@@ -332,6 +360,7 @@ class Bucket:
         self,
         arrivals: Counters,
         *,
+        sessions: Mapping[int, Counters] = _NO_SESSIONS,
         now_ms: int,
         flush: bool = False,
         feeds: Iterable[Reached] = (),
@@ -342,6 +371,8 @@ class Bucket:
         ----------
         arrivals
             Counts by pane, or by anything finer than the cascade's pane.
+        sessions
+            Of the same events, the pieces of the cascade's sessions, by their number among these.
         feeds
             How far each task of the batch is; none told, ``arrivals`` are all there is.
         now_ms
@@ -349,10 +380,12 @@ class Bucket:
         flush
             Whether every level is due, and hands on all that it holds.
         """
-        levels, block = len(self.cascade.windows), self.blocks.get("meta")
+        levels, block = len(self.cascade.levels), self.blocks.get("meta")
         meta = Meta.new(levels) if block is None else Meta.decode(block)
         turn = _Turn(meta, now_ms, [[] for _ in range(levels)], flush=flush)
         self._hand_down(None, arrivals, meta.stream_ms, turn)
+        for number, came in sessions.items():
+            turn.inbox[len(self.cascade.windows) + number].append((came, meta.stream_ms))
         for level in range(levels):
             self._pass(level, turn)
         told = (feeds or [Reached.by_most(arrivals)]) if len(arrivals) else ()
@@ -367,7 +400,7 @@ class Bucket:
         return Segments(self.blocks, level, _segment_ms(self.cascade, level))
 
     def _hand_down(self, level: int | None, delta: Counters, clock_ms: int, turn: _Turn) -> None:
-        for child in range(len(turn.inbox)):
+        for child in range(len(self.cascade.windows)):
             if self.cascade.parent(child) == level:
                 turn.inbox[child].append((delta, clock_ms))
 
@@ -390,17 +423,23 @@ class Bucket:
             turn.meta = turn.meta.at(level, flushed_ms=turn.now_ms)
         if len(due):
             from_ms = turn.meta.expired_ms[level] if self.live else None
-            added = self.segments(level).add(due, from_ms=from_ms, whole=self.whole)
+            added = self._added(level, due, from_ms)
             turn.done.changes.append(Changes(level, added.changed, added.old, added.whole))
             turn.done.widest = max(filter(None, (turn.done.widest, added.widest)), default=None)
             self._tell_gone(level, added.gone, turn.done)
             self._hand_down(level, due, since_ms, turn)
 
+    def _added(self, level: int, due: Counters, from_ms: int | None) -> Added:
+        window = self.cascade.levels[level]
+        if isinstance(window, Session):
+            return self.segments(level).join(due, window, from_ms=from_ms)
+        return self.segments(level).add(due, from_ms=from_ms, whole=self.whole)
+
     def _take_in(self, level: int, turn: _Turn) -> tuple[Counters, int]:
         """Return what the level takes of its inbox, and the stream time when the first came."""
-        timely, since_ms = [], _FOREVER
+        timely, since_ms, window = [], _FOREVER, self.cascade.levels[level]
         for delta, clock_ms in turn.inbox[level]:
-            came = delta.coarsen(self.cascade.windows[level])
+            came = delta if level >= len(self.cascade.windows) else delta.coarsen(window)
             is_late = self._is_late(level, came, clock_ms, turn.meta.expired_ms[level])
             if is_late.any():
                 late, came = came.take(is_late), came.take(~is_late)
@@ -416,7 +455,10 @@ class Bucket:
     ) -> NDArray[np.bool_]:
         late = came.start_ms < expired_ms
         if (lateness_ms := self._lateness_ms(level)) is not None:
-            late |= came.start_ms + (self.cascade.windows[level].size_ms + lateness_ms) <= clock_ms
+            size_ms = self.cascade.levels[level].size_ms
+            # The size of sessions is minus their gap: they may go on so long behind their ends.
+            over_ms = came.start_ms + size_ms if came.end_ms is None else came.end_ms - size_ms
+            late |= over_ms + lateness_ms <= clock_ms
         return late
 
     def _lateness_ms(self, level: int) -> int | None:
@@ -427,7 +469,7 @@ class Bucket:
 
     def _retained_ms(self, level: int) -> int:
         """How long after its end a live run keeps a window: until enough later ones have begun."""
-        return (self.cascade.retention[level] - 1) * self.cascade.windows[level].every_ms
+        return (self.cascade.retention[level] - 1) * self.cascade.levels[level].every_ms
 
     def _is_due(self, level: int, flushed_ms: int, now_ms: int) -> bool:
         """Whether a flush time of this bucket lies between the last flush and now, or now and it.
@@ -495,9 +537,11 @@ class Bucket:
         """Drop the segments of which a live run retains no window any more."""
         if not self.live:
             return meta
-        for level, window in enumerate(self.cascade.windows):
+        for level, window in enumerate(self.cascade.levels):
             keep_ms = max(self._retained_ms(level), self._lateness_ms(level) or 0)
-            before_ms = meta.stream_ms - keep_ms - window.size_ms + 1  # the first start still kept
+            if isinstance(window, Session):  # whose piece is still timely may reach so far back
+                keep_ms += window.grain_ms + 2 * window.gap_ms
+            before_ms = meta.stream_ms - keep_ms - window.span_ms + 1  # the first start still kept
             before_ms = min(before_ms, self._first_held_ms(level, meta))
             segments = self.segments(level)
             if before_ms // segments.length_ms > meta.expired_ms[level] // segments.length_ms:
@@ -507,8 +551,10 @@ class Bucket:
 
     def _first_held_ms(self, level: int, meta: Meta) -> int:
         """Return the earliest window that is still to get what it or a finer level holds back."""
-        window = self.cascade.windows[level]
+        window = self.cascade.levels[level]
         first_ms, above = meta.held_from_ms[level], self.cascade.parent(level)
+        if isinstance(window, Session):
+            return first_ms - window.longest_ms - window.gap_ms
         while above is not None:
             first_ms = min(first_ms, window.first_of(meta.held_from_ms[above]))
             above = self.cascade.parent(above)

@@ -269,18 +269,19 @@ class Counters:
         return cls(texts, texts, codes, codes, *nothing, parts)
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0917 - what a set of counters is made of
         cls,
         start_ms: NDArray[np.int64],
         users: pa.Array | pa.ChunkedArray,
         actions: pa.Array | pa.ChunkedArray,
         count: NDArray[np.uint64] | None = None,
         parts: tuple[str, ...] | None = None,
+        end_ms: NDArray[np.int64] | None = None,
     ) -> Counters:
         """Collapse rows into counters; each row counts once, or ``count`` times."""
         user_texts, user = _as_dictionary(users)
         action_texts, action = _as_dictionary(actions)
-        return _collapsed(user_texts, action_texts, user, action, start_ms, count, parts)
+        return _collapsed(user_texts, action_texts, user, action, start_ms, count, parts, end_ms)
 
     @classmethod
     def merge(cls, parts: Sequence[Counters]) -> Counters:

@@ -14,6 +14,7 @@ from its first event on, a session takes what ends within its reach, and the res
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,6 +68,59 @@ def joined(pieces: Counters, session: Session) -> Counters:
     if pieces.end_ms is None:
         return pieces
     return _joined(pieces, pieces.end_ms, session, None)
+
+
+def rejoined(
+    known: Counters, came: Counters, session: Session
+) -> tuple[Counters, Counters, NDArray[np.uint64]]:
+    """Join what came with sessions that it may touch.
+
+    Returns
+    -------
+    tuple
+        All sessions; those that changed, in their new state, with 0 as the count of those that
+        others swallowed; and, in the same order, the counts that these had before (0 where new).
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from kstoolkit.windows import Session
+    >>> minute = Session("1 minute")
+    >>> who, what = pa.array(["a", "a"]), pa.array(["x", "x"])
+    >>> known = pieces(np.array([0, 120_000]), who, what, minute)
+    >>> came = pieces(np.array([60_000]), who[:1], what[:1], minute)
+    >>> now, changed, old = rejoined(known, came, minute)
+    >>> now.count.tolist(), changed.count.tolist(), old.tolist()
+    ([3], [3, 0], [1, 1])
+    """
+    both, rows = Counters.join([known, came])
+    group = both.user.astype(np.int64)
+    if not session.is_over_all:
+        group = group * len(both.actions) + both.action
+    is_known = rows < len(known)
+    touched = np.isin(group, group[~is_known])
+    new = joined(both.take(touched), session)
+    changed, old = _changed(both.take(touched & is_known), new)
+    return Counters.join([both.take(~touched), new])[0], changed, old
+
+
+def _changed(before: Counters, after: Counters) -> tuple[Counters, NDArray[np.uint64]]:
+    """Return what is new, other or gone (with 0 as its count), and what the counts were."""
+    told, rows = Counters.join([before, after])
+    is_before = rows < len(before)
+    pairs = [np.diff(key) == 0 for key in (told.user, told.start_ms, told.action)]
+    is_first = np.append(np.logical_and.reduce(pairs), False)  # of one key, the one before
+    is_second = np.roll(is_first, 1)
+    old = np.where(is_before, told.count, 0)
+    old[is_second] = told.count[is_first]
+    count = np.where(is_before, np.uint64(0), told.count)
+    is_same = np.zeros(len(told), bool)
+    ends = told.end_ms if told.end_ms is not None else told.start_ms
+    is_same[is_second] = (told.count[is_second] == old[is_second]) & (
+        ends[is_second] == ends[is_first]
+    )
+    kept = ~is_first & ~is_same
+    return replace(told, count=count).take(kept), old[kept]
 
 
 def _joined(

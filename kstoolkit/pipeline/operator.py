@@ -9,6 +9,7 @@ time would drop a whole CountBlock as one late row, and processing time never co
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,7 @@ from kstoolkit.pipeline.shuffle import (
     DEAD_LETTERS,
     FLUSH,
     REACHED,
+    SESSION,
     bucket_of,
     spare_collector,
     to_ipc,
@@ -134,7 +136,7 @@ class CascadeOperator(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Count what came for a bucket in one micro-batch."""
         number = bucket_of(int(key[0]), self.plan.buckets)
-        arrivals, feeds, dead, now_ms, kinds = _unpack(rows)
+        arrivals, sessions, feeds, dead, now_ms, kinds = _unpack(rows)
         if kinds == {REACHED}:
             return  # told to all buckets, whether anything else comes for them or not
         if self.plan.processing_time:
@@ -148,7 +150,9 @@ class CascadeOperator(StatefulProcessor):
             live=self.plan.live,
             whole=self.plan.whole or self.plan.sums,
         )
-        done = cascade.advance(arrivals, now_ms=now_ms, flush=FLUSH in kinds, feeds=feeds)
+        done = cascade.advance(
+            arrivals, sessions=sessions, now_ms=now_ms, flush=FLUSH in kinds, feeds=feeds
+        )
         out = [(DEAD_LETTERS, -1, payload) for payload in dead]
         left_out: dict[int, int] = {}
         for changes in done.changes:
@@ -181,7 +185,8 @@ class CascadeOperator(StatefulProcessor):
         """Yield the changelog's part: latest counts, those below the minimum left out."""
         least = self.plan.cascade.min_count[changes.level]
         counters = changes.whole if self.plan.whole else changes.counters
-        enough = counters.count >= least
+        # A session that another swallowed has a count of 0, which replaces what was told of it.
+        enough = (counters.count >= least) | (counters.count == 0)
         kept = counters if enough.all() else counters.take(enough)
         if len(kept) < len(counters):
             left_out[changes.level] = len(counters) - len(kept)
@@ -214,7 +219,7 @@ class CascadeOperator(StatefulProcessor):
         if not len(seen_by.counters):
             return
         baselines = self._baselines(cascade, view, changes)
-        every_ms, starts = self.plan.cascade.windows[level].every_ms, changes.counters.start_ms
+        every_ms, starts = self.plan.cascade.levels[level].every_ms, changes.counters.start_ms
         remembered_ms = max(_REMEMBERED_MS, _REMEMBERED_WINDOWS * every_ms)
         baselines.evict(int(starts.min()) - remembered_ms)  # also of who comes back just now
         seen = baselines.observe(columns)
@@ -230,7 +235,7 @@ class CascadeOperator(StatefulProcessor):
         block = self.blocks.get(view.key)
         if block is not None:
             return Baselines.decode(block)
-        window = self.plan.cascade.windows[changes.level]
+        window = self.plan.cascade.levels[changes.level]
         baselines = Baselines.empty(window.size_ms, window.every_ms)
         for before in _before(cascade.segments(changes.level), changes):
             if len(before):
@@ -242,20 +247,23 @@ class CascadeOperator(StatefulProcessor):
 
 def _unpack(
     rows: Iterator[pd.DataFrame],
-) -> tuple[Counters, list[Reached], list[bytes], int, set[str]]:
-    """Return what came, how far each task is, dead letters, the batch's clock, and all kinds."""
-    blocks, feeds, dead, now_ms, kinds = [], [], [], 0, set()
+) -> tuple[Counters, dict[int, Counters], list[Reached], list[bytes], int, set[str]]:
+    """Return what came, sessions, how far tasks are, dead letters, the batch's clock, all kinds."""
+    blocks, feeds, dead, now_ms, kinds = defaultdict(list), [], [], 0, set()
     for frame in rows:
         now_ms = int(frame["now_ms"].iloc[0])
         for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
-            if kind == BLOCK:
-                blocks.append(Counters.decode(bytes(payload)))
+            if kind == BLOCK or kind.startswith(SESSION):
+                blocks[kind].append(Counters.decode(bytes(payload)))
             elif kind == REACHED:
                 feeds.append(Reached(*np.frombuffer(payload, np.int64).tolist()))
             elif kind == DEAD_LETTERS:
                 dead.append(bytes(payload))
             kinds.add(kind)
-    return Counters.merge(blocks), feeds, dead, now_ms, kinds
+    counters = {kind: Counters.merge(each) for kind, each in blocks.items()}
+    arrivals = counters.pop(BLOCK, Counters.empty())
+    sessions = {int(kind.removeprefix(SESSION)): each for kind, each in counters.items()}
+    return arrivals, sessions, feeds, dead, now_ms, kinds
 
 
 def _output(bucket: int, now_ms: int, rows: list[tuple[str, int, bytes]]) -> pd.DataFrame:

@@ -174,6 +174,10 @@ class Pipeline:
             raise ConfigurationError(message, hint="Give 1 or more; the default is 8.")
         check_windows(self.judged_by, self.cascade.windows)
         _check_apart(self.source, self.changelog, self.findings_to)
+        if self.cascade.sessions and (self.time == "processing" or self.changelog is not None):
+            message = "Sessions are counted by the events' own time, and into the run's folder."
+            hint = "Leave the sessions out, or time= and changelog=."
+            raise ConfigurationError(message, hint=hint)
         if self.changelog is not None and any(self.cascade.expire_ms):
             raise ConfigurationError(NOT_OURS, hint="Leave expire out; set the topic's retention.")
         if self.on_batch is not None and self.changelog is not None:
@@ -591,7 +595,8 @@ def _is_gone(source: Files, folder: RunFolder, path: str) -> bool:
 def _grain(pipeline: Pipeline) -> Grain:
     is_processing = pipeline.time == "processing"
     parts = None if isinstance(pipeline.source, Simulation) else pipeline.source.columns.parts
-    return Grain(pipeline.cascade.pane_ms, pipeline.buckets, is_processing, parts)
+    sessions = tuple(session.label for session in pipeline.cascade.sessions)
+    return Grain(pipeline.cascade.pane_ms, pipeline.buckets, is_processing, parts, sessions)
 
 
 def _operator_plan(pipeline: Pipeline, rules: Sequence[Rule], *, live: bool) -> Plan:

@@ -41,7 +41,8 @@ _FINDINGS = from_arrow_schema(
     pa.schema([each for each in FINDINGS_SCHEMA if each.name not in _FILLED_IN_LATER])
 )
 
-_FIGURES = {"window_ms", "window_start", "count"}
+_NEWEST = ("count", "window_end")
+_FIGURES = {"window_ms", "window_start", *_NEWEST}
 _BATCHES_PER_EPOCH = 1 << 40
 _GLOB = re.compile(r"([{}\[\]*?\\])")
 _LOOKS_BY_ITSELF = "spark.sql.sources.parallelPartitionDiscovery.threshold"
@@ -93,8 +94,10 @@ def latest_counts(
         told = told.where(sf.col("window_ms") == window_ms)
     # By a single number: of a pair, Spark would sort all rows instead of hashing them.
     number = sf.col("epoch") * _BATCHES_PER_EPOCH + sf.col("batch")
-    key = [name for name in told.columns if name not in {"count", "epoch", "batch"}]
-    return _spanned(told.groupBy(*key).agg(sf.max_by("count", number).alias("count")))
+    key = [name for name in told.columns if name not in {*_NEWEST, "epoch", "batch"}]
+    newest = [sf.max_by(name, number).alias(name) for name in _NEWEST]
+    # A session of count 0 is one no more.
+    return _spanned(told.groupBy(*key).agg(*newest)).where("count > 0 OR window_ms > 0")
 
 
 def _marked(spark: SparkSession, changelog: Changelog) -> DataFrame:
@@ -116,7 +119,8 @@ def _files(changelog: Changelog) -> list[Path]:
 def _counts(parts: _Parts) -> str:
     """Return the columns of counts as Spark writes them."""
     texts = ", ".join(f"`{name}` string" for name in ("user", *(parts or ["action"])))
-    return f"window_ms long, window_start timestamp_ltz, {texts}, count long"
+    times = "window_start timestamp_ltz, window_end timestamp_ltz"
+    return f"window_ms long, {times}, {texts}, count long"
 
 
 def findings_of(spark: SparkSession, paths: Sequence[Path], parts: _Parts = None) -> DataFrame:
@@ -183,8 +187,9 @@ def _one_file(path: Path) -> str:
 def _spanned(counts: DataFrame) -> DataFrame:
     # Whole microseconds: Spark would add days by the session's calendar.
     end = sf.timestamp_micros(sf.unix_micros("window_start") + sf.col("window_ms") * 1_000)
+    told = sf.coalesce("window_end", end).alias("window_end")  # of sessions alone it is written
     texts = [name for name in counts.columns if name not in _FIGURES]
-    return counts.select("window_ms", "window_start", end.alias("window_end"), *texts, "count")
+    return counts.select("window_ms", "window_start", told, *texts, "count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -71,9 +71,10 @@ def _tidy(counters: Counters, window: Window) -> pd.DataFrame:
     """Return counters as a DataFrame for people."""
     import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
 
+    ends = counters.end_ms if len(counters) else None
     columns = {
         "window_start": _utc_times(counters.start_ms),
-        "window_end": _utc_times(counters.start_ms + window.size_ms),
+        "window_end": _utc_times(ends if ends is not None else counters.start_ms + window.size_ms),
         "user": counters.to_batch().column("user").cast(pa.string()).to_pandas(),
         **{name: texts.to_pandas() for name, texts in counters.columns().items()},
         "count": counters.count.astype(np.int64),
@@ -564,7 +565,7 @@ class Run(Viewed):
     def window(self, window: Duration | Window) -> Window:
         """Return one of the cascade's windows, or raise what there is."""
         cascade = self.settings.cascade
-        return cascade.windows[cascade.index(as_window(window))]
+        return cascade.levels[cascade.index(as_window(window))]
 
     @property
     def findings(self) -> Findings:

@@ -5,6 +5,7 @@ Spark never sees an event or a counter, only these records::
     bucket int · kind string · payload binary
 
     block    a CountBlock: a bucket's counters by pane, collapsed before the shuffle
+    session  a CountBlock: the pieces of a bucket's sessions, of the kind whose number follows
     reached  to every bucket: how far most users are of all that the task read, two int64
     letters  dead letters, as an Arrow IPC stream
     tick     nothing: it has the bucket's turn come
@@ -30,6 +31,8 @@ import pyarrow as pa
 
 from kstoolkit.counters.bucket import Reached
 from kstoolkit.counters.counters import Counters
+from kstoolkit.counters.sessions import pieces
+from kstoolkit.windows import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +45,7 @@ _SHUFFLE_SCHEMA = pa.schema(
 SHUFFLE_DDL = "bucket int, kind string, payload binary"
 """The columns of what a feed hands to the operator, as Spark writes them."""
 
-BLOCK, REACHED, DEAD_LETTERS = "block", "reached", "letters"
+BLOCK, SESSION, REACHED, DEAD_LETTERS = "block", "session ", "reached", "letters"
 TICK, FLUSH = "tick", "flush"
 
 _MOST_COUNTERS = 4_000_000
@@ -54,13 +57,14 @@ class Grain:
     """How finely events are counted before the shuffle, and among how many buckets users lie.
 
     By ``processing_time``, windows go by the batch's clock instead of the event's time. Where an
-    action has several ``parts``, they are called so.
+    action has several ``parts``, they are called so. ``sessions`` has the labels of those to count.
     """
 
     pane_ms: int
     buckets: int
     processing_time: bool = False
     parts: tuple[str, ...] | None = None
+    sessions: tuple[str, ...] = ()
 
     def panes(self, time_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the pane of each event; by processing time just one, which the operator dates."""
@@ -78,14 +82,20 @@ class Tally:
     def __init__(self, grain: Grain) -> None:
         self.grain = grain
         self._dead_letters: list[bytes] = []
-        self._open: list[Counters] = []
+        self._open: dict[str, list[Counters]] = {}
         self._open_rows = 0
+        self._sessions = {
+            f"{SESSION}{number}": Session.parse(label)
+            for number, label in enumerate(grain.sessions)
+        }
         self._aside: list[tuple[int, str, bytes]] = []
 
     def count(self, time_ms: NDArray[np.int64], users: pa.Array, actions: pa.Array) -> None:
         """Count events that were judged to be some."""
         panes, parts = self.grain.panes(time_ms), self.grain.parts
-        self._add(Counters.of(panes, users, actions, parts=parts))
+        self._add(BLOCK, Counters.of(panes, users, actions, parts=parts))
+        for kind, session in self._sessions.items():
+            self._add(kind, pieces(time_ms, users, actions, session, parts))
 
     def set_aside(self, dead_letters: pa.RecordBatch) -> None:
         """Keep what can't be counted."""
@@ -94,8 +104,9 @@ class Tally:
     def absorb(self, other: Tally) -> None:
         """Take over all that another tally holds."""
         self._aside.extend(other._aside)
-        for counters in other._open:
-            self._add(counters)
+        for kind, each in other._open.items():
+            for counters in each:
+                self._add(kind, counters)
         self._dead_letters.extend(other._dead_letters)
 
     def records(self) -> Iterator[pa.RecordBatch]:
@@ -105,23 +116,24 @@ class Tally:
         for number, payload in enumerate(self._dead_letters):
             yield shuffle_record(number % self.grain.buckets, DEAD_LETTERS, payload)
 
-    def _add(self, counters: Counters) -> None:
-        self._open.append(counters)
+    def _add(self, kind: str, counters: Counters) -> None:
+        self._open.setdefault(kind, []).append(counters)
         self._open_rows += len(counters)
         if self._open_rows > _MOST_COUNTERS:
-            merged = Counters.merge(self._open)
-            self._open, self._open_rows = [merged], len(merged)
-            if len(merged) > _MOST_COUNTERS // 2:
+            self._open = {each: [Counters.merge(parts)] for each, parts in self._open.items()}
+            self._open_rows = sum(len(merged) for (merged,) in self._open.values())
+            if self._open_rows > _MOST_COUNTERS // 2:
                 self._put_aside()
 
     def _put_aside(self) -> None:
-        merged = Counters.merge(self._open)
-        if len(merged):
-            reached = np.array(Reached.by_most(merged)).tobytes()
-            parts = merged.by_bucket(self.grain.buckets)
-            self._aside += ((bucket, BLOCK, part.encode()) for bucket, part in parts)
-            self._aside += ((bucket, REACHED, reached) for bucket in range(self.grain.buckets))
-        self._open, self._open_rows = [], 0
+        for kind, each in self._open.items():
+            merged = Counters.merge(each)
+            parts = merged.by_bucket(self.grain.buckets) if len(merged) else ()
+            self._aside += ((bucket, kind, part.encode()) for bucket, part in parts)
+            if kind == BLOCK and len(merged):
+                reached = np.array(Reached.by_most(merged)).tobytes()
+                self._aside += ((bucket, REACHED, reached) for bucket in range(self.grain.buckets))
+        self._open, self._open_rows = {}, 0
 
 
 def shuffle_record(bucket: int, kind: str, payload: bytes) -> pa.RecordBatch:

@@ -84,6 +84,7 @@ class _BatchPlaces:
     lengths_ms: tuple[int, ...]
     buckets: int
     outbox: Outbox | None = None
+    has_ends: bool = False
 
 
 def _writing(places: _BatchPlaces) -> Any:
@@ -157,7 +158,11 @@ class _TaskFiles:
             outbox, buckets = self.places.outbox, self.places.buckets
             if outbox is None:
                 self.changelog = ChangelogWriter(
-                    path, buckets=buckets, changed_ms=now_ms, parts=counters.parts
+                    path,
+                    buckets=buckets,
+                    changed_ms=now_ms,
+                    parts=counters.parts,
+                    has_ends=self.places.has_ends,
                 )
             else:
                 self.changelog = OutboxWriter(path, outbox, changed_ms=now_ms)
@@ -386,8 +391,9 @@ class Sink:
             changelog=str(place[_CHANGELOG]),
             findings=str(place[_FINDINGS]),
             dead_letters=str(place[_REJECTED]),
-            lengths_ms=tuple(window.size_ms for window in self.cascade.windows),
+            lengths_ms=tuple(window.size_ms for window in self.cascade.levels),
             buckets=self.buckets,
+            has_ends=bool(self.cascade.sessions),
             outbox=None if topic is None else Outbox(self.epoch, batch, topic.blocks),
         )
 
@@ -398,7 +404,7 @@ class Sink:
         if not material:
             return 0, []
         by_length: _Pooled = {}
-        for level, window in enumerate(self.cascade.windows):
+        for level, window in enumerate(self.cascade.levels):
             for by in {None, *(view for _, _, view in moments)}:
                 of_view = [each for key, each in moments.items() if (key[0], key[2]) == (level, by)]
                 by_length[window.size_ms, by] = (window, to_ipc(pool_moments(of_view)))

@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 def floors_ms(changelog: Path, cascade: Cascade) -> dict[int, int]:
     """Return the first start of the windows that stay, by their length; none for those that do."""
-    kept = zip(cascade.windows, cascade.expire_ms, strict=True)
-    spans_ms = {window.size_ms: ms for window, ms in kept if ms is not None}
+    kept = zip(cascade.levels, cascade.expire_ms, strict=True)
+    spans_ms = {each.size_ms: each.span_ms + ms for each, ms in kept if ms is not None}
     finest_ms = min(window.size_ms for window in cascade.windows)
     reached_ms = clock_ms(changelog, finest_ms) if spans_ms else None
     if reached_ms is None:
         return {}
-    return {size_ms: reached_ms - size_ms - kept_ms + 1 for size_ms, kept_ms in spans_ms.items()}
+    return {size_ms: reached_ms - span_ms + 1 for size_ms, span_ms in spans_ms.items()}
 
 
 def tidy(
