@@ -1,6 +1,6 @@
 # make run     install kstoolkit into .venv, run the main job on the bundled sample, write out/report.html
 # make test    install what the tests need, run all of them but the longest
-# make test-long   run the longest, as twenty kills: some minutes
+# make test-long   run the longest, as twenty kills, and try properties on more examples
 # make bench   compare the rates and the memory of the main job with its rivals
 # make soak    two live runs, while files, clocks and kills misbehave: some minutes
 # make bench-years  make the folder of a month of batches, and ask it
@@ -18,8 +18,8 @@
 
 PYTHON ?= python3
 TESTS ?=
-# Many tests wait: for a broker, for a browser, for what was killed. Four files at once fill that time.
-PROCESSES ?= 4
+# Many tests wait: for a broker, for a browser, for what was killed. Five files at once fill that time.
+PROCESSES ?= 5
 BENCH ?=
 SOAK ?=
 BIN := .venv/bin
@@ -30,7 +30,7 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test test-long bench bench-years soak lab notebooks docs lint clean chromium classes
+.PHONY: run test test-long bench bench-years soak lab notebooks docs lint clean chromium classes found
 .PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:
 
@@ -43,7 +43,7 @@ test: installed-for-tests chromium classes
 	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),$(TOGETHER) -m "not long")
 
 test-long: installed-for-tests chromium classes
-	$(BIN)/python -m pytest $(TOGETHER) -m long
+	$(BIN)/python -m pytest $(TOGETHER) -m "long or hypothesis" --hypothesis-profile=thorough
 
 bench: installed-for-tests
 	$(BIN)/python -m tests.benchmarks $(BENCH)
@@ -99,6 +99,10 @@ chromium: installed-for-tests
 # Spark of the tests starts in less time once they are there.
 classes: installed-for-tests
 	@test .venv/spark/classes.jsa -nt .venv/installed-for-tests.toml || $(BIN)/python -m tests.quickjava
+
+# Looked through once, the tests are compiled, and each of several processes need not do it.
+found: installed-for-tests
+	@$(BIN)/python -m pytest --collect-only --quiet > /dev/null
 
 # A new pip finds out what to install in half the time of those that Pythons bring along.
 $(BIN)/python:

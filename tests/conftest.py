@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -51,9 +52,14 @@ LONGEST = (
 )
 """Files that take minutes come first of what is slow: else one process ends all alone with one."""
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("kstoolkit", deadline=None)
+# How long an example takes says more about the machine than about the code. Every run draws others;
+# `make test-long` draws more of them.
+settings.register_profile("kstoolkit", deadline=None, max_examples=30)
+settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile("kstoolkit")
+
+# Going through all that thousands of tests leave behind takes a twentieth of their time.
+gc.set_threshold(100_000, 50, 100)
 
 quickjava.use()
 for name, value in CALM_NUMPY.items():  # also in the Pythons that tests start by themselves

@@ -185,6 +185,7 @@ def told_by(module: str, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_a_months_folder_is_made_folded_and_asked(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.benchmarks.years", "--batches", "80"]
     command += ["--folder", str(tmp_path / "out")]

@@ -99,7 +99,7 @@ def _decode(value: bytes | None) -> ActionBundle:
         raise _damaged(value) from error
     parts = tuple(message.part) if value[0] == _VERSION_OF_PARTS else None
     bundle = ActionBundle(list(message.action), list(message.count), message.updated_at_ms, parts)
-    if len(bundle.actions) != len(bundle.counts):
+    if len(bundle.actions) != len(bundle.counts) or parts == ():
         raise _damaged(value)
     return bundle
 

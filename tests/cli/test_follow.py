@@ -67,6 +67,7 @@ def test_ctrl_c_stops_a_run_in_a_sentence_and_the_next_one_goes_on(tmp_path: Pat
     assert harmless(answer.err)
 
 
+@pytest.mark.long
 def test_a_run_whose_java_is_killed_says_so_and_the_next_one_goes_on(tmp_path: Path) -> None:
     events, out = tmp_path / "events.json", tmp_path / "out"
     events.write_text(json.dumps(RECORD) + "\n")

@@ -330,6 +330,7 @@ APART = """
 """
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 @pytest.mark.slow
 def test_executors_tell_their_peaks_and_sessions_that_are_gone_are_sentences() -> None:

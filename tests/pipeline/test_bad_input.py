@@ -271,7 +271,11 @@ def test_a_file_that_can_not_be_read_ends_the_run_and_the_next_one_goes_on_with_
     assert (done.summary().events, letters(done)) == (61, [])
 
 
-@AS_COLUMNS
+@pytest.mark.parametrize(
+    "user",
+    ["user", pytest.param("trim(user)", marks=pytest.mark.long)],
+    ids=["by name", "by expression"],
+)
 def test_files_are_given_up_and_taken_in_again_once_each(tmp_path: Path, user: str) -> None:
     paths = write_files(tmp_path / "in", events(60), 2)
     failing, broken = tmp_path / "in" / "x.json", tmp_path / "in" / "y.json.gz"

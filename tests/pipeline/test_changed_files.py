@@ -39,7 +39,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 ALL_IN_TIME = kst.Cascade("1 hour", "1 day", lateness="3 days")
 
 AS_COLUMNS = pytest.mark.parametrize(
-    "user", ["user", "trim(user)"], ids=["by name", "by expression"]
+    "user",
+    ["user", pytest.param("trim(user)", marks=pytest.mark.long)],
+    ids=["by name", "by expression"],
 )
 
 
@@ -109,7 +111,7 @@ def test_a_file_that_was_moved_is_not_counted_again_and_a_copy_is(
     assert changes(run(folder, user)) == (3, 0, ())
 
 
-@AS_COLUMNS
+@pytest.mark.parametrize("user", ["user", "trim(user)"], ids=["by name", "by expression"])
 def test_a_file_that_is_replaced_is_a_new_one_and_one_that_is_touched_is_not(
     finished: Callable[[str], Path], user: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

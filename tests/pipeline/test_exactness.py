@@ -228,7 +228,7 @@ def test_the_real_sample_counts_39244_events_and_each_level_equals_duckdb(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 3))])
 def test_any_batching_order_and_number_of_buckets_gives_the_same(seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)
     rows = events(draw.randint(200, 1_500), seed=seed, hours=draw.choice([0.5, 30, 900]))

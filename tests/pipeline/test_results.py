@@ -212,7 +212,7 @@ def test_a_call_goes_on_while_batches_are_written_and_folded(
     folding = Thread(target=write_and_fold)
     folding.start()
     try:
-        for _ in range(60):
+        for _ in range(20):
             assert kst.read_counts(spark, tmp_path).columns == ["window_ms", *COLUMNS]
     finally:
         ended.set()
@@ -538,10 +538,17 @@ KILLED = """
 @pytest.mark.kill
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_table_is_exact_whenever_the_run_is_killed(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "phases",
+    [["written"], pytest.param(["inside", "written", "marked"], marks=pytest.mark.long)],
+    ids=["once", "thrice"],
+)
+def test_a_table_is_exact_whenever_the_run_is_killed(
+    spark: SparkSession, tmp_path: Path, phases: list[str]
+) -> None:
     write_files(tmp_path / "in", events(900, seed=4), 6)
     table, out = Table(tmp_path / "table.db"), tmp_path / "out"
-    for phase in ("inside", "written", "marked"):
+    for phase in phases:
         before, first = len(table.log()), newest_of(out / "checkpoint" / "commits") + 1
         with spawned(KILLED, tmp_path) as process:
             until(

@@ -87,6 +87,7 @@ def folders_of(out: Path) -> dict[str, int]:
     return {kind: sum(1 for _ in (out / kind).glob("epoch=*/batch=*")) for kind in KINDS}
 
 
+@pytest.mark.long
 def test_three_hundred_batches_tell_the_same_folded_as_they_come(
     copy: Callable[[Path, int], None], long_run: Callable[[Path, int], Run], tmp_path: Path
 ) -> None:
@@ -208,7 +209,7 @@ assert code == 0, code
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("stride", [41, pytest.param(11, marks=pytest.mark.long)])
+@pytest.mark.parametrize("stride", [83, pytest.param(11, marks=pytest.mark.long)])
 def test_killed_at_any_step_of_any_kind_and_tier_it_loses_nothing_and_the_next_one_finishes(
     copy: Callable[[Path, int], None], tmp_path: Path, stride: int
 ) -> None:

@@ -127,6 +127,7 @@ def test_a_live_run_outlives_its_broker_and_takes_up_new_partitions(
     assert not run.is_active
 
 
+@pytest.mark.long
 def test_a_bounded_run_goes_on_after_an_outage_to_where_the_topic_ended_as_it_began(
     topic: EventTopic, tmp_path: Path
 ) -> None:
