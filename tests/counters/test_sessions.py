@@ -143,7 +143,9 @@ def test_a_live_run_comes_to_the_same_when_events_are_late_by_less_than_was_said
     events: list[Event], session: Session, batches: int
 ) -> None:
     told = Told(session, live=True, lateness="1 hour")
-    ordered = sorted(events, key=lambda event: event[1] + crc32(repr(event).encode()) % HOUR_MS // 2)
+    ordered = sorted(
+        events, key=lambda event: event[1] + crc32(repr(event).encode()) % HOUR_MS // 2
+    )
     for number in range(batches):
         some = ordered[number * len(events) // batches : (number + 1) * len(events) // batches]
         now_ms = max((event[1] for event in ordered), default=0) + number * MINUTE_MS
