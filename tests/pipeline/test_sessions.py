@@ -1,4 +1,4 @@
-"""Sessions beside windows, from files to counts: judged by DuckDB and by Spark's session windows."""
+"""Sessions beside windows, from files to counts, judged by DuckDB and Spark's session windows."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_spark_and_the_command_read_what_python_reads(place: Path, spark: SparkS
     assert rows == told(run.counts(EACH, limit=None))
 
 
-def test_a_fold_keeps_them_and_who_swallowed_whom(place: Path, tmp_path: Path) -> None:
+def test_a_fold_keeps_them_and_who_swallowed_whom(tmp_path: Path) -> None:
     paths = write_files(tmp_path / "in", events(900, seed=3, users=20), 6)
     run = pipeline(tmp_path).run(tmp_path / "out", max_files_per_batch=1, progress=False)
     compact(run.folder.path)
