@@ -30,7 +30,7 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test test-long bench bench-years soak lab notebooks docs lint clean chromium classes found
+.PHONY: run test test-long bench bench-years soak lab notebooks docs lint clean chromium classes compiled
 .PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:
 
@@ -101,7 +101,7 @@ classes: installed-for-tests
 	@test .venv/spark/classes.jsa -nt .venv/installed-for-tests.toml || $(BIN)/python -m tests.quickjava
 
 # Looked through once, the tests are compiled, and each of several processes need not do it.
-found: installed-for-tests
+compiled: installed-for-tests
 	@$(BIN)/python -m pytest --collect-only --quiet > /dev/null
 
 # A new pip finds out what to install in half the time of those that Pythons bring along.

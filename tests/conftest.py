@@ -52,8 +52,8 @@ LONGEST = (
 )
 """Files that take minutes come first of what is slow: else one process ends all alone with one."""
 
-# How long an example takes says more about the machine than about the code. Every run draws others;
-# `make test-long` draws more of them.
+# How long an example takes says more about the machine than about the code.
+# `make test-long` tries properties on more examples.
 settings.register_profile("kstoolkit", deadline=None, max_examples=30)
 settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile("kstoolkit")

@@ -103,7 +103,7 @@ def test_continuous_integration_builds_the_pages_asks_for_style_and_runs_the_tes
     steps = [line for line in script.read_text().splitlines() if line.startswith("make")]
     assert steps == [
         "make installed-for-all",
-        "make --jobs=3 --output-sync=target docs lint classes found",
+        "make --jobs=3 --output-sync=target docs lint classes compiled",
         "make test",
     ]
     assert "set -euo pipefail" in script.read_text()
