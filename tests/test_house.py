@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
 MOST_MODULES = 240
-MOST_LINES = 76_900
-MOST_LINES_OF_CODE = 41_500
+MOST_LINES = 78_900
+MOST_LINES_OF_CODE = 42_700
 """They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 400
 lines more than were saved: what tells a fault from damage and what a file held, reads logs' times,
 folds batches in tiers, and has counts come out as DataFrames. Actions of several parts took 1,500:

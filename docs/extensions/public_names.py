@@ -40,8 +40,8 @@ GROUPS = {
         title="Count",
         text="A pipeline, what it reads, the windows it counts in, and the run that it leaves.",
         names=(
-            *("Pipeline", "Run", "load_run", "Cascade", "Hop", "Session", "files", "frame", "simulate"),
-            *("read_counts", "BatchOutput", "Restart", "doctor"),
+            *("Pipeline", "Run", "load_run", "Cascade", "Hop", "Session"),
+            *("files", "frame", "simulate", "read_counts", "BatchOutput", "Restart", "doctor"),
         ),
     ),
     "finding": Group(

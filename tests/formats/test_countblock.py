@@ -112,7 +112,7 @@ def test_what_is_written_today_reads_like_the_golden_block() -> None:
 @pytest.mark.parametrize("version", [4, 255])
 def test_an_unknown_version_is_told_beside_the_known_one(version: int) -> None:
     block = bytes([version]) + countblock.encode(batch_of([]))[1:]
-    with pytest.raises(FormatError, match=f"CountBlock of version {version}.* version 3"):
+    with pytest.raises(FormatError, match=f"CountBlock of version {version}.* version 6"):
         countblock.decode(block)
 
 
