@@ -136,7 +136,9 @@ class Segments:
         was = np.concatenate(old)[order]
         return Added(joined, was, Counters.merge(beside), Counters.merge(gone), widest)
 
-    def join(self, came: Counters, session: Session, *, from_ms: int | None = None) -> Added:
+    def join(
+        self, came: Counters, session: Session, *, from_ms: int | None = None, whole: bool = False
+    ) -> Added:
         """Join pieces of sessions, not none, with the sessions that they may touch.
 
         Parameters and result are those of :meth:`add`.
@@ -148,13 +150,18 @@ class Segments:
         known = Counters.join(held)[0]
         known = known if from_ms is None else known.take(known.start_ms >= from_ms)
         now, changed, old = rejoined(known, came, session)
+        is_living = changed.count > 0
         now_by_segment = dict(now.by_segment(self.length_ms))
         for start_ms, _ in changed.by_segment(self.length_ms):
             if start_ms in now_by_segment:
                 self.blocks.put(self._key(start_ms), now_by_segment[start_ms].encode())
             else:
                 self.blocks.remove(self._key(start_ms))
-        return Added(changed, old, Counters.empty(), Counters.empty())
+        beside = Counters.empty()
+        if whole:  # and those that there are no more
+            parts = [now.of_same_windows(changed.take(is_living)), changed.take(~is_living)]
+            beside = Counters.join(parts)[0]
+        return Added(changed, old, beside, Counters.empty())
 
     def drop(self, before_ms: int, *, whole: bool = False) -> Counters:
         """Forget the segments of which all windows begin before this; return them if ``whole``."""
@@ -432,7 +439,7 @@ class Bucket:
     def _added(self, level: int, due: Counters, from_ms: int | None) -> Added:
         window = self.cascade.levels[level]
         if isinstance(window, Session):
-            return self.segments(level).join(due, window, from_ms=from_ms)
+            return self.segments(level).join(due, window, from_ms=from_ms, whole=self.whole)
         return self.segments(level).add(due, from_ms=from_ms, whole=self.whole)
 
     def _take_in(self, level: int, turn: _Turn) -> tuple[Counters, int]:

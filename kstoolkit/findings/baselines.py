@@ -9,6 +9,9 @@ A window that is abnormal by the bucket's own pooled moments is *protected*: not
 from it, or an outbreak would make itself normal. A level that lasts becomes normal all the same:
 a cell leaves out no more windows than it has learnt from, the first twelve apart.
 
+Of sessions, a cell's windows are those that it has: a pause is none. Here a session begins when the
+gap that it began in did: no two of a cell begin in one.
+
 What a changed window had taught is taken back before it is learnt from anew. That nothing is taken
 back that was never learnt, windows are left as they are of which a cell can't know that any more.
 
@@ -18,8 +21,8 @@ As bytes, in the state store for each bucket and kind of window::
 
 Both streams have ZSTD-compressed buffers. The cells' schema metadata holds ``size_ms`` and
 ``every_ms`` of the window, in decimal, and ``forgotten_ms``: cells without events since then are
-gone. Earlier releases wrote neither that nor ``from_ms``. Cells, sorted by user and action in
-dictionary order:
+gone. Earlier releases wrote neither that nor ``from_ms`` nor ``learnt``. Of sessions ``size_ms`` is
+minus their gap. Cells, sorted by user and action in dictionary order:
 
 ==============  ==========================  ===================================================
 column          type                        meaning
@@ -33,6 +36,7 @@ total           int64                       sum of all counts learnt from
 squares         double                      sum of their squares
 skipped         int64                       how many windows were not learnt from
 from_ms         int64                       earlier windows are left as they are
+learnt          int64                       how many sessions were learnt from
 ==============  ==========================  ===================================================
 
 Protected windows: ``start_ms`` (int64) and ``key`` (int64: the user's place in its dictionary
@@ -92,18 +96,20 @@ class Cells:
     squares: Floats
     skipped: Integers
     from_ms: Integers
+    learnt: Integers
 
     @classmethod
     def empty(cls) -> Cells:
         """Return no cells."""
         none, texts = np.empty(0, np.int64), pa.array([], pa.string())
-        return cls(texts, texts, none, none, none, none, none, np.empty(0), none, none)
+        return cls(texts, texts, none, none, none, none, none, np.empty(0), none, none, none)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Cells:
         """Return the cells of :meth:`to_table`."""
-        if "from_ms" not in table.column_names:
-            table = table.append_column("from_ms", pa.array(np.full(table.num_rows, _NEVER)))
+        for name, value in (("from_ms", _NEVER), ("learnt", 0)):
+            if name not in table.column_names:
+                table = table.append_column(name, pa.array(np.full(table.num_rows, value)))
         users, user = encoded(table["user"])
         actions, action = encoded(table["action"])
         columns = {name: table[name].to_numpy().copy() for name in _COLUMNS if name != "key"}
@@ -166,6 +172,7 @@ class Cells:
         """Take out what was learnt from these windows, which are about to be looked at anew."""
         np.subtract.at(self.total, cell, learnt)
         np.subtract.at(self.squares, cell, learnt.astype(np.float64) ** 2)
+        np.subtract.at(self.learnt, cell[learnt > 0], 1)
         # Blocks of earlier releases may lack what was counted while no rule looked.
         np.maximum(self.total, 0, out=self.total)
         np.maximum(self.squares, 0, out=self.squares)
@@ -177,21 +184,24 @@ class Cells:
         """Put in the counts of one window, each cell at most once; zero where none is learnt."""
         self.total[cell] += count
         self.squares[cell] += count.astype(np.float64) ** 2
+        self.learnt[cell] += count > 0
         self.first_ms[cell] = np.minimum(self.first_ms[cell], start_ms)
         later = self.last_ms[cell] < start_ms
         self.last_ms[cell[later]] = start_ms
         self.last_count[cell[later]] = count[later]
 
     def other_windows(
-        self, cell: Integers, start_ms: int, every_ms: int
+        self, cell: Integers, start_ms: int, every_ms: int, *, is_steady: bool = True
     ) -> tuple[Integers, Integers, Floats]:
         """Return n, sum and sum of squares of some cells over windows other than this one."""
         first = np.minimum(self.first_ms[cell], start_ms)
         windows = (np.maximum(self.last_ms[cell], start_ms) - first) // every_ms
-        n = np.maximum(windows - self.skipped[cell], 0)
+        n = np.maximum(windows - self.skipped[cell], 0) if is_steady else self.learnt[cell]
         return n, np.where(n, self.total[cell], 0), np.where(n, self.squares[cell], 0.0)
 
-    def before(self, start_ms: int, every_ms: int) -> tuple[Integers, Integers, Floats, Floats]:
+    def before(
+        self, start_ms: int, every_ms: int, *, is_steady: bool = True
+    ) -> tuple[Integers, Integers, Floats, Floats]:
         """Return action, n, sum and sum of squares of all cells that are older than a window.
 
         The latest window is left out where it is this one or a later one: it may be open.
@@ -201,6 +211,8 @@ class Cells:
         opened[last < start_ms] = 0
         windows = (np.maximum(last, start_ms) - self.first_ms[older]) // every_ms
         n = np.maximum(windows - self.skipped[older], 0)
+        if not is_steady:
+            n = self.learnt[older] - (opened > 0)
         return (
             self.action[older],
             n,
@@ -290,7 +302,7 @@ class Walk:
         """
         self._pass(int(np.searchsorted(self.protected.start_ms, start_ms)))
         if number in self.reported or self.rows_since * _ROWS_PER_REFRESH >= len(self.cells):
-            known = self.cells.before(start_ms, self.every_ms)
+            known = self.cells.before(start_ms, self.every_ms, is_steady=self.size_ms > 0)
             self.sums = moment_sums(*known, width=len(self.cells.actions))
             self.prior = Prior.of_sums(self.sums, self.sums[-1])
             self.rows_since = 0
@@ -469,7 +481,8 @@ class Baselines:
         for number, rows in _by_window(which, len(starts)):
             at, here = int(starts[number]), cell[rows]
             prior = walk.arrive(number, at, len(rows))
-            history = self.cells.other_windows(here, at, self.every_ms)
+            is_steady = self.size_ms > 0  # and no session
+            history = self.cells.other_windows(here, at, self.every_ms, is_steady=is_steady)
             n[rows], total[rows], squares[rows] = history
             fresh = ~closed[rows] & self._abnormal(prior, here, count[rows], n[rows], total[rows])
             fresh &= known[rows]

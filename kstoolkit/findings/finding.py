@@ -20,7 +20,7 @@ from kstoolkit.findings.peers import FEWEST_WINDOWS, never_null
 from kstoolkit.formats.actions import ALL_TOGETHER, split, values_in_words
 from kstoolkit.moments import moment_of
 from kstoolkit.records import Viewed, counted, facts_html, rows_html
-from kstoolkit.units import format_count
+from kstoolkit.units import format_count, format_span
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,6 +34,7 @@ _MONTHS = (
     *("August", "September", "October", "November", "December"),
 )
 _TO = "\N{EN DASH}"
+_LONGER = "Longer"  # the kind of rule that is about how long sessions last
 _PLAIN_EXPONENT = 6
 _MANTISSA_OVERFLOW = 10
 
@@ -53,17 +54,27 @@ def sentence(finding: Finding) -> str:
     """
     often = "once" if finding.count == 1 else f"{format_count(finding.count)} times"
     did = f"{_what(finding)} {often}" if finding.by != () else _in_all(finding.count)
-    parts: list[str | None] = [f"{finding.user} did {did} {_when(finding)}"]
+    parts: list[str | None] = [f"{finding.user} did {did} {_when(finding)}{_lasting(finding)}"]
     if finding.ceiling is not None:
         one = _one(finding)
         per = one if one.startswith("a") else f"in {one}"
         parts.append(f"more than the ceiling of {format_count(finding.ceiling)} {per}")
+    if finding.kind == _LONGER:
+        parts.append(finding.rule[0].lower() + finding.rule[1:].split(" per ", 1)[0])
     parts.append(_usual(finding))
     if finding.log10_probability is not None:
         parts.append(f"chance of this or more: {chance(finding.log10_probability)}")
     if finding.first_seen_window is not None:
         parts.append(f"first seen in a window of {finding.first_seen_window}")
     return "; ".join(part for part in parts if part) + "."
+
+
+def _lasting(finding: Finding) -> str:
+    """Say of a session how long it was."""
+    if finding.session_end_ms is None:
+        return ""
+    lasted_ms = finding.session_end_ms - finding.window_start_ms
+    return f", in one session of {format_span(lasted_ms / 1000)}" if lasted_ms else ", at once"
 
 
 def expected(low: int | None, high: int | None) -> str | None:
@@ -114,7 +125,8 @@ def _usual(finding: Finding) -> str | None:
     """Say what this user usually does, or, where that is not known yet, what its peers do."""
     between = expected(finding.expected_low, finding.expected_high)
     if between is None or finding.baseline_windows is None:
-        return None if finding.ceiling is not None else "what is usual is unknown (too few peers)"
+        has_limit = finding.ceiling is not None or finding.kind == _LONGER
+        return None if has_limit else "what is usual is unknown (too few peers)"
     peers = f"{format_count(finding.peers)} peers"
     n = finding.baseline_windows
     if n >= FEWEST_WINDOWS:
@@ -127,10 +139,16 @@ def _usual(finding: Finding) -> str | None:
 
 def _when(finding: Finding) -> str:
     start, end = finding.window_start, finding.window_end
+    if finding.session_end_ms is not None:  # which its last event is still part of
+        start, end = start.replace(microsecond=0), end.replace(microsecond=0)
+        return _between(start, end, end)
     length = timedelta(milliseconds=finding.window_ms)
     if length == timedelta(days=1) and start.hour == start.minute == start.second == 0:
         return f"on {_day(start)} (UTC)"
-    last = end - timedelta(milliseconds=1)
+    return _between(start, end, end - timedelta(milliseconds=1))
+
+
+def _between(start: datetime, end: datetime, last: datetime) -> str:
     if start.date() == last.date():
         return f"between {_clock(start)} and {_clock(end)} UTC on {_day(start)}"
     return f"between {_clock(start)} on {_day(start)} and {_clock(end)} on {_day(end)} UTC"
@@ -148,6 +166,8 @@ def _day(time: datetime) -> str:
 
 
 def _one(finding: Finding) -> str:
+    if finding.session_end_ms is not None:
+        return "a session"
     length = _length(finding)
     number, unit = length.split(" ", 1)
     if number != "1":
@@ -156,9 +176,11 @@ def _one(finding: Finding) -> str:
 
 
 def _many(finding: Finding, n: int) -> str:
+    plural = "" if n == 1 else "s"
+    if finding.session_end_ms is not None:
+        return f"session{plural}"
     length = _length(finding)
     number, unit = length.split(" ", 1)
-    plural = "" if n == 1 else "s"
     return f"{unit}{plural}" if number == "1" else f"window{plural} of {length}"
 
 
@@ -217,6 +239,8 @@ def _cells(row: Finding) -> tuple[str, ...]:
     why = f"chance {chance(row.log10_probability)}"
     if row.ceiling is not None:
         why = f"ceiling {format_count(row.ceiling)}"
+    if row.kind == _LONGER:
+        why = row.rule
     count = format_count(row.count)
     return (row.user, row.what, row.window, start, count, row.expected, why)
 
@@ -233,12 +257,14 @@ FINDINGS_SCHEMA = pa.schema(
         ("first_seen_window", pa.string()),
         ("other_levels", pa.map_(pa.string(), pa.int64())),
         ("by", pa.string()),
+        ("session_end_ms", pa.int64()),
     ]
 )
 """The table of findings, as it is stored: the fields of :class:`Finding`, one row each.
 
 Of an action of several parts, ``by`` is the names of those that the rule looks at, as JSON, and
-``action`` their one text (:mod:`kstoolkit.formats.actions`).
+``action`` their one text (:mod:`kstoolkit.formats.actions`). Of a session, ``window_ms`` is minus
+the gap, and ``session_end_ms`` is its last event's time.
 """
 
 _ALL_PARTS = b"kstoolkit.all_parts"
@@ -282,6 +308,8 @@ class Finding(Viewed):
     by
         The parts of an action that the rule looks at, where an action has several, or where it
         looks at all that a user does: ``action`` is then their one text.
+    session_end_ms
+        Of a session, the time of its last event; ``window_ms`` is then minus its gap.
     """
 
     rule: str
@@ -302,6 +330,7 @@ class Finding(Viewed):
     first_seen_window: str | None = None
     other_levels: dict[str, int] = field(default_factory=dict)
     by: tuple[str, ...] | None = None
+    session_end_ms: int | None = None
 
     @property
     def parts(self) -> dict[str, str | None]:
@@ -327,7 +356,9 @@ class Finding(Viewed):
 
     @property
     def window_end_ms(self) -> int:
-        """End of the window, epoch ms UTC."""
+        """End of the window, or of a session its last event, epoch ms UTC."""
+        if self.session_end_ms is not None:
+            return self.session_end_ms
         return self.window_start_ms + self.window_ms
 
     @property
@@ -343,7 +374,8 @@ class Finding(Viewed):
     @property
     def expected(self) -> str:
         """The expected range for people: ``"2-14"`` with a dash, or why it is unknown."""
-        why = _NO_BASELINE if self.ceiling is not None else _TOO_FEW
+        has_limit = self.ceiling is not None or self.kind == _LONGER
+        why = _NO_BASELINE if has_limit else _TOO_FEW
         return expected(self.expected_low, self.expected_high) or why
 
     @property
@@ -365,10 +397,18 @@ class Finding(Viewed):
 
 
 def as_stored(findings: pa.Table) -> pa.Table:
-    """Return findings with the columns of :data:`FINDINGS_SCHEMA`, also those of before ``by``."""
-    if "by" not in findings.column_names:
-        findings = findings.append_column("by", pa.nulls(findings.num_rows, pa.string()))
+    """Return findings with the columns of :data:`FINDINGS_SCHEMA`, of which old ones lack some."""
+    for name in ("by", "session_end_ms"):
+        if name not in findings.column_names:
+            nothing = pa.nulls(findings.num_rows, FINDINGS_SCHEMA.field(name).type)
+            findings = findings.append_column(name, nothing)
     return findings.select(FINDINGS_SCHEMA.names).cast(FINDINGS_SCHEMA)
+
+
+def ends_ms(findings: pa.Table) -> pa.ChunkedArray:
+    """Return when the windows or sessions of findings end: see :attr:`Finding.window_end_ms`."""
+    ends = pc.add(findings["window_start_ms"], findings["window_ms"])
+    return pc.coalesce(findings["session_end_ms"], ends)
 
 
 def of_actions(findings: pa.Table, parts: Sequence[str] | None) -> pa.Table:
@@ -430,7 +470,7 @@ class Findings(Viewed, Sequence[Finding]):
         import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
 
         times = {"window_start_ms": "window_start", "first_seen_ms": "first_seen"}
-        table = self._in_parts().drop_columns(["other_levels", "window_ms"])
+        table = self._in_parts().drop_columns(["other_levels", "window_ms", "session_end_ms"])
         for name, timestamp in times.items():
             at = table.schema.get_field_index(name)
             stamps = table[name].cast(pa.timestamp("ms", tz="UTC"))
@@ -523,7 +563,7 @@ def _with(names: Sequence[str], finding: Finding, row: Mapping[str, Any]) -> dic
     for name, value in row.items():
         if name == "action":
             told |= {part: parts.get(part) for part in names}
-        elif name != "by":
+        elif name not in {"by", "session_end_ms"}:  # this is the window's end
             told[name] = value
         elif names != ("action",):
             told["by"] = list(parts)
@@ -575,8 +615,7 @@ class Choice:
         if self.action:
             table = table.filter(_named(Findings(table).in_words, self.action))
         if self.since_ms is not None:
-            end = pc.add(table["window_start_ms"], table["window_ms"])
-            table = table.filter(pc.greater(end, self.since_ms))
+            table = table.filter(pc.greater(ends_ms(table), self.since_ms))
         if self.until_ms is not None:
             table = table.filter(pc.less(table["window_start_ms"], self.until_ms))
         if without_users:

@@ -35,7 +35,8 @@ import pyarrow.compute as pc
 from kstoolkit.errors import ConfigurationError, OutputError, guessed
 from kstoolkit.formats.actions import checked
 from kstoolkit.markup import plain, shortened
-from kstoolkit.windows import Window, as_window
+from kstoolkit.units import format_duration, parse_duration
+from kstoolkit.windows import Session, Window, as_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -82,10 +83,16 @@ def names(field: str, values: Any) -> tuple[str, ...]:
     return given
 
 
-def _by(given: str | Iterable[str] | None) -> tuple[str, ...] | None:
+def _by(given: str | Iterable[str] | None, window: Window) -> tuple[str, ...] | None:
     """Return the names of parts; none of them is all that a user does."""
-    if given is None or isinstance(given, str):
-        return None if given is None else (given,)
+    if given is None:
+        return None
+    if isinstance(window, Session) and not window.is_over_all:
+        over_all = Session(window.gap_ms, window.longest_ms, by=[])
+        message = f"Each action has a {window.label} of its own: there are no sums by= of them."
+        raise ConfigurationError(message, hint=f"Write {over_all}.")
+    if isinstance(given, str):
+        return (given,)
     return names("by", given) if (given := tuple(given)) else ()
 
 
@@ -155,7 +162,7 @@ class Ceiling:
         put(self, "window", as_window(window))
         put(self, "count", whole("count", count, least=0))
         put(self, "actions", None if actions is None else names("actions", actions))
-        put(self, "by", _by(by))
+        put(self, "by", _by(by, self.window))
 
     @property
     def name(self) -> str:
@@ -171,7 +178,8 @@ class Unusual:
     Parameters
     ----------
     window
-        Length (``"1 hour"``) or window; one of those that are counted.
+        Length (``"1 hour"``) or window; one of those that are counted. Of sessions, only those
+        that there were are its history: a pause is none.
     false_alarms_per_day
         How many findings a day you accept by mere chance: a count is a finding if its probability
         times the tests of a day (cells times windows a day) does not exceed this.
@@ -209,13 +217,61 @@ class Unusual:
         put(self, "window", as_window(window))
         put(self, "false_alarms_per_day", positive("false_alarms_per_day", false_alarms_per_day))
         put(self, "min_count", whole("min_count", min_count, least=1))
-        put(self, "by", _by(by))
+        put(self, "by", _by(by, self.window))
 
     @property
     def name(self) -> str:
         """The rule in a few words; part of a finding's key."""
         budget = f"{self.false_alarms_per_day:g} false alarms a day"
         return f"Unusual {self.window.label}, {budget}{_by_in_words(self.by)}"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Longer:
+    """A limit to how long sessions last: a finding for each that is longer.
+
+    Parameters
+    ----------
+    window
+        Sessions, as a :class:`~kstoolkit.Session` or its label; one of those that are counted.
+    duration
+        How long one may last, from its first event to its last.
+
+    Raises
+    ------
+    ConfigurationError
+        If the window is no session, or no session of this kind lasts that long.
+
+    Examples
+    --------
+    >>> Longer("session 30 minutes", "6 hours").name
+    'Longer than 6 hours per session 30 minutes'
+    """
+
+    window: Window
+    duration_ms: int
+    by: tuple[str, ...] | None
+
+    def __init__(self, window: str | Session, duration: Duration) -> None:
+        sessions, duration_ms = as_window(window), parse_duration(duration)
+        if not isinstance(sessions, Session):
+            message = f"Windows of {sessions.label} all last as long as each other."
+            raise ConfigurationError(
+                message, hint="Write Longer(Session('30 minutes'), '6 hours')."
+            )
+        if duration_ms >= sessions.longest_ms:
+            message = f"No {sessions.label} is longer than {format_duration(duration_ms)}: at "
+            message += f"{format_duration(sessions.longest_ms)} the next one begins."
+            raise ConfigurationError(message, hint="Give Session a longer longest=.")
+        put = object.__setattr__
+        put(self, "window", sessions)
+        put(self, "duration_ms", duration_ms)
+        put(self, "by", () if sessions.is_over_all else None)
+
+    @property
+    def name(self) -> str:
+        """The rule in a few words; part of a finding's key."""
+        return f"Longer than {format_duration(self.duration_ms)} per {self.window.label}"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -258,7 +314,10 @@ class Exempt:
         return f"Exempt {self.pattern or ', '.join(self.users or ())}"
 
 
-Rule = Ceiling | Unusual | Exempt
+Looking = Ceiling | Unusual | Longer
+"""What looks at windows."""
+
+Rule = Looking | Exempt
 
 DEFAULT_RULES: tuple[Rule, ...] = (Unusual("1 hour", false_alarms_per_day=5),)
 """What is looked for unless you say otherwise."""
@@ -268,9 +327,7 @@ By = tuple[str, ...] | None
 """By which parts of an action a rule looks at counts; ``None`` is each action on its own."""
 
 
-def rules_on(
-    rules: Iterable[Rule], window: Duration | Window, by: By = None
-) -> list[Ceiling | Unusual]:
+def rules_on(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> list[Looking]:
     """Return the rules that look at this window, by these parts of an action."""
     wanted = as_window(window)
     looking = [rule for rule in rules if not isinstance(rule, Exempt)]
@@ -303,7 +360,7 @@ def of_parts(rules: Iterable[Rule], parts: Sequence[str]) -> tuple[Rule, ...]:
 
 
 def _of_parts(rule: Rule, parts: Sequence[str]) -> Rule:
-    if isinstance(rule, Exempt):
+    if isinstance(rule, Exempt | Longer):
         return rule
     given = None if rule.by is None else checked(parts, rule.by, what="by")
     by = None if given == tuple(parts) else given
@@ -323,11 +380,13 @@ def material_floor(rules: Iterable[Rule], window: Duration | Window, by: By = No
     >>> material_floor([Ceiling("1 hour", 100), Unusual("1 hour")], "1 hour")
     5
     """
-    floors = [
-        rule.count + 1 if isinstance(rule, Ceiling) else rule.min_count
-        for rule in rules_on(rules, window, by)
-    ]
-    return min(floors, default=None)
+    return min(map(_floor, rules_on(rules, window, by)), default=None)
+
+
+def _floor(rule: Looking) -> int:
+    if isinstance(rule, Longer):
+        return 1
+    return rule.count + 1 if isinstance(rule, Ceiling) else rule.min_count
 
 
 def needs_baseline(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> bool:
@@ -362,7 +421,9 @@ def exempted(rules: Iterable[Rule], users: pa.Array | pa.ChunkedArray) -> Any:
     return found
 
 
-_KINDS: Mapping[str, type[Rule]] = {kind.__name__: kind for kind in (Ceiling, Exempt, Unusual)}
+_KINDS: Mapping[str, type[Rule]] = {
+    kind.__name__: kind for kind in (Ceiling, Exempt, Longer, Unusual)
+}
 
 
 def load_rules(path: str | Path) -> tuple[Rule, ...]:
@@ -441,6 +502,8 @@ def _rule_table(rule: Rule) -> dict[str, Any]:
     given = {field.name: getattr(rule, field.name) for field in fields(rule)}
     if not isinstance(rule, Exempt):
         given["window"] = rule.window.label
+    if isinstance(rule, Longer):  # which its window says
+        given = {"window": rule.window.label, "duration": format_duration(rule.duration_ms)}
     return {"kind": type(rule).__name__} | {k: v for k, v in given.items() if v is not None}
 
 

@@ -11,7 +11,14 @@ import pyarrow.compute as pc
 
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.peers import integers
-from kstoolkit.findings.rules import Ceiling, Unusual, exempted, material_floor, rules_on
+from kstoolkit.findings.rules import (
+    Ceiling,
+    Longer,
+    Unusual,
+    exempted,
+    material_floor,
+    rules_on,
+)
 from kstoolkit.findings.tails import Prior
 from kstoolkit.formats.actions import parts_in, split
 from kstoolkit.windows import as_window
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kstoolkit.findings.peers import Integers
-    from kstoolkit.findings.rules import By, Rule
+    from kstoolkit.findings.rules import By, Looking, Rule
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
@@ -43,8 +50,8 @@ def score(
     ----------
     material
         ``window_start_ms``, ``user``, ``action``, ``count``; and, for rules that need a baseline,
-        ``n`` and ``sum`` of the cell's other windows. Of actions of several parts, the schema's
-        metadata names them.
+        ``n`` and ``sum`` of the cell's other windows; of sessions, their ``end_ms``, too. Of
+        actions of several parts, the schema's metadata names them.
     moments
         What peers do, of :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA`, all buckets pooled. A
         window is scored with the newest moments by its start; without any there are no findings
@@ -117,19 +124,22 @@ class _Evidence:
 _EVIDENCE = ("expected_low", "expected_high", "baseline_windows", "peers")
 
 
-def _found(
-    rule: Ceiling | Unusual, rows: pa.Table, evidence: _Evidence, seen_ms: int | None
-) -> pa.Table:
+def _found(rule: Looking, rows: pa.Table, evidence: _Evidence, seen_ms: int | None) -> pa.Table:
+    own: dict[str, pa.Array] = {}
     if isinstance(rule, Ceiling):
         chosen, own = _above(rule, rows, evidence)
-    else:
+    elif isinstance(rule, Unusual):
         chosen, own = _improbable(rule, evidence)
+    else:
+        chosen = _lasting(rule, rows)
     picked = rows.take(pa.array(chosen))
     parts = parts_in(rows.schema)
     same: dict[str, object] = {"rule": rule.name, "kind": type(rule).__name__}
     same |= {} if parts is None else {"by": json.dumps(list(parts))}
     same |= {"window": rule.window.label, "window_ms": rule.window.size_ms}
     ends = pc.add(picked["window_start_ms"], rule.window.size_ms)
+    if "end_ms" in rows.column_names:
+        ends = own["session_end_ms"] = picked["end_ms"]
     seen = ends if seen_ms is None else pa.repeat(seen_ms, len(chosen))
     given = {name: picked[name] for name in ("user", "action", "window_start_ms", "count")}
     columns = given | {"first_seen_ms": seen} | evidence.columns(chosen) | own
@@ -162,11 +172,19 @@ def _above(
     return chosen, {"ceiling": pa.array(np.full(len(chosen), rule.count))}
 
 
+def _lasting(rule: Longer, rows: pa.Table) -> Integers:
+    """Return the sessions that last longer than they may."""
+    return np.flatnonzero(
+        integers(rows, "end_ms") - integers(rows, "window_start_ms") > rule.duration_ms
+    )
+
+
 def _improbable(rule: Unusual, evidence: _Evidence) -> tuple[Integers, dict[str, pa.Array]]:
     """Return the rows that the budget of false alarms lets through, and their probability.
 
     With N tests a day, flagging where p · N does not exceed the budget expects no more false
-    alarms than that, if p is calibrated (Bonferroni).
+    alarms than that, if p is calibrated (Bonferroni). As many sessions as have room in a day are
+    more than there are.
     """
     chosen = evidence.having(rule.min_count)
     log_p = np.empty(0)

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.baselines import REPORTS_PER_CALL, Baselines
-from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, of_actions
+from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, ends_ms, of_actions
 from kstoolkit.findings.peers import codes_in, encoded, integers, places
 from kstoolkit.findings.rules import bys_on, check_windows, needs_baseline, of_parts
 from kstoolkit.findings.scoring import score
 from kstoolkit.formats.actions import chosen, parts_in, with_parts
-from kstoolkit.windows import as_window
+from kstoolkit.windows import Session, as_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 _KEY = ("rule", "user", "action", "window_ms", "window_start_ms")
+_NEVER_MS = -(1 << 62)
 _ORDER = ("window_start_ms", "window_ms", "rule", "user", "action")
 
 
@@ -46,14 +47,34 @@ def merge_findings(tables: Sequence[pa.Table]) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        Of the same schema, sorted by window start.
+        Of the same schema, sorted by window start. A session that became part of another, which
+        was found later, is none any more.
     """
     told = pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *tables])
     numbered = told.append_column("row", pa.array(np.arange(told.num_rows)))
     latest = numbered.group_by(list(_KEY)).aggregate([("row", "max"), ("first_seen_ms", "min")])
     merged = told.take(latest["row_max"])
     merged = _replace(merged, "first_seen_ms", latest["first_seen_ms_min"])
+    merged = merged.filter(pa.array(~_swallowed(merged, integers(latest, "row_max"))))
     return merged.sort_by([(name, "ascending") for name in _ORDER])
+
+
+def _swallowed(findings: pa.Table, row: Integers) -> Flags:
+    """Return which sessions lie within one that was found in a later row."""
+    is_session = findings["session_end_ms"].is_valid()
+    gone, sessions = np.zeros(len(row), bool), np.flatnonzero(is_session)
+    if len(sessions):
+        some = findings.take(pa.array(sessions))
+        start, end = (integers(some, name) for name in ("window_start_ms", "session_end_ms"))
+        group = _numbered(some, "rule", "user", "by", "action")
+        order = np.lexsort((-end, start, group))
+        latest, rank = np.unique(end[order], return_inverse=True)
+        reach = np.maximum.accumulate(group[order] * len(latest) + rank)
+        is_outer = np.diff(reach, prepend=-1) > 0
+        outer = np.flatnonzero(is_outer)[np.cumsum(is_outer) - 1]
+        number = row[sessions[order]]
+        gone[sessions[order]] = number < number[outer]
+    return gone
 
 
 def fold_stories(findings: pa.Table) -> pa.Table:
@@ -62,6 +83,7 @@ def fold_stories(findings: pa.Table) -> pa.Table:
     The same user and action, found by the same kind of rule in a window inside of another found
     one, is the same story. The coarser window is kept, as it tells the whole of it; the finer one
     goes on in ``first_seen_window`` (its label) and in ``first_seen_ms``, the earlier of the two.
+    Sessions are stories of their own.
 
     Parameters
     ----------
@@ -70,12 +92,13 @@ def fold_stories(findings: pa.Table) -> pa.Table:
     """
     windows = {label: as_window(label) for label in findings["window"].unique().to_pylist()}
     coarsest_first = sorted(windows.values(), key=lambda window: -window.size_ms)
+    coarsest_first = [window for window in coarsest_first if not isinstance(window, Session)]
     size, start = (integers(findings, name) for name in ("window_ms", "window_start_ms"))
-    story, label = _story(findings), findings["window"]
+    story, label = _numbered(findings, "kind", "user", "by", "action"), findings["window"]
     into = np.full(len(start), -1)
     for window in coarsest_first:
         coarse = np.flatnonzero(codes_in(label, pa.array([window.label])) == 0)
-        finer = np.flatnonzero((size < window.size_ms) & (into < 0))
+        finer = np.flatnonzero((size > 0) & (size < window.size_ms) & (into < 0))
         into[finer] = _around(window, coarse, finer, (story, start, size))
     return _folded(findings, into, size)
 
@@ -118,9 +141,9 @@ def with_other_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> 
     """Return the findings with what the other levels of the cascade counted at that time.
 
     Of a coarser level it is the window that the finding lies in, of a finer one the busiest window
-    inside. A count that is not there (not kept, or not told) is left out, as it is unknown. Of its
-    own level it is the finding's own window, whose count is the final one: it may have grown since
-    it last crossed the line.
+    inside. A count that is not there (not kept, or not told) is left out, as it is unknown, and so
+    are sessions around others' findings. Of its own level it is the finding's own window, whose
+    count is the final one: it may have grown since it last crossed the line.
 
     Parameters
     ----------
@@ -172,16 +195,20 @@ def _at_level(findings: pa.Table, level: Window, counts: pa.Table) -> tuple[Inte
 
 def _span(findings: pa.Table, level: Window) -> tuple[Integers, Integers]:
     """Return the first and the last start that a window of this level may have."""
-    start, size = (integers(findings, name) for name in ("window_start_ms", "window_ms"))
+    start = integers(findings, "window_start_ms")
+    if isinstance(level, Session):
+        own = np.asarray(pc.equal(findings["window"], level.label))
+        return np.where(own, start, _NEVER_MS), np.where(own, start, _NEVER_MS)
+    size = np.asarray(ends_ms(findings), np.int64) - start
     around = start - start % level.every_ms
     finer = size > level.size_ms
     return np.where(finer, start, around), np.where(finer, start + size - level.size_ms, around)
 
 
-def _story(findings: pa.Table) -> Integers:
-    """Return one number for each kind of rule, user and action."""
+def _numbered(findings: pa.Table, *names: str) -> Integers:
+    """Return one number for all rows with the same texts in these columns, from 0 on."""
     story = np.zeros(findings.num_rows, np.int64)
-    for name in ("kind", "user", "by", "action"):
+    for name in names:
         texts, codes = encoded(pc.fill_null(findings[name], ""))
         story = np.unique(story * (len(texts) + 1) + codes, return_inverse=True)[1]
     return story

@@ -71,6 +71,8 @@ OUTPUT_DDL = "bucket int, kind string, level int, now_ms long, payload binary"
 COUNTS, MATERIAL, MOMENTS, STATISTICS = "counts", "material", "moments", "statistics"
 GONE = "gone"
 
+_END = "end_ms"  # of sessions, in the columns that rules read
+
 _REMEMBERED_MS = 4 * 7 * 24 * 3_600_000
 _REMEMBERED_WINDOWS = 28
 """A baseline that nothing was added to for four weeks is forgotten, and not before 28 windows."""
@@ -222,10 +224,11 @@ class CascadeOperator(StatefulProcessor):
         every_ms, starts = self.plan.cascade.levels[level].every_ms, changes.counters.start_ms
         remembered_ms = max(_REMEMBERED_MS, _REMEMBERED_WINDOWS * every_ms)
         baselines.evict(int(starts.min()) - remembered_ms)  # also of who comes back just now
-        seen = baselines.observe(columns)
+        seen = baselines.observe(_columns(_in_slots(seen_by, every_ms)))
         baselines.evict(int(starts.max()) - remembered_ms)
         self.blocks.put(view.key, baselines.encode())
-        material = seen.material.filter(pa.array(_at_least(seen.material, floor)))
+        material = _as_it_was(seen.material, seen_by.counters, every_ms)
+        material = material.filter(pa.array(_at_least(material, floor)))
         if material.num_rows:
             yield MATERIAL, level, to_ipc(material.replace_schema_metadata(schema))
         yield MOMENTS, level, to_ipc(seen.moments.replace_schema_metadata(schema))
@@ -241,7 +244,8 @@ class CascadeOperator(StatefulProcessor):
             if len(before):
                 told = before if view.by is None else before.by(view.by)
                 zeros = np.zeros(len(told), dtype=np.uint64)
-                baselines.observe(_columns(Changes(changes.level, told, zeros)))
+                known = Changes(changes.level, told, zeros)
+                baselines.observe(_columns(_in_slots(known, window.every_ms)))
         return baselines
 
 
@@ -317,7 +321,33 @@ def _columns(changes: Changes) -> pa.RecordBatch:
         pa.array(changes.old.astype(np.int64)),
         pa.array(changes.counters.count.astype(np.int64)),
     ]
-    return pa.record_batch(columns, names=["window_start_ms", "user", "action", "old", "count"])
+    names = ["window_start_ms", "user", "action", "old", "count"]
+    return pa.record_batch([*columns, *batch.columns[4:]], [*names, *batch.schema.names[4:]])
+
+
+def _in_slots(changes: Changes, every_ms: int) -> Changes:
+    """Return sessions as if each began when the gap did that it began in; windows as they are.
+
+    No two sessions of one key begin there: what others swallowed is put together with them.
+    """
+    counters = changes.counters
+    if counters.end_ms is None:
+        return changes
+    slots = counters.start_ms - counters.start_ms % every_ms
+    old = replace(counters, count=changes.old).moved(slots, counters.end_ms)
+    return replace(changes, counters=counters.moved(slots, counters.end_ms), old=old.count)
+
+
+def _as_it_was(material: pa.Table, counters: Counters, every_ms: int) -> pa.Table:
+    """Return what baselines say of :func:`_in_slots` with when sessions began and ended."""
+    if counters.end_ms is None:
+        return material
+    there = counters.take(counters.count > 0)
+    slots = there.start_ms - there.start_ms % every_ms
+    order = np.lexsort((there.action, slots, there.user))
+    told = material.filter(pa.array(_at_least(material, 1)))
+    told = told.set_column(0, "window_start_ms", pa.array(there.start_ms[order]))
+    return told.append_column(_END, pa.array(np.asarray(there.end_ms)[order]))
 
 
 def _without_history(columns: pa.RecordBatch, floor: int) -> pa.RecordBatch:
@@ -325,7 +355,9 @@ def _without_history(columns: pa.RecordBatch, floor: int) -> pa.RecordBatch:
     nothing = pa.array(np.zeros(chosen.num_rows))
     names = ["window_start_ms", "user", "action", "count", "n", "sum", "sum_of_squares"]
     kept = [chosen.column(name) for name in names[:4]]
-    return pa.record_batch([*kept, nothing, nothing, nothing], names=names)
+    ends = [chosen.column(_END)] if _END in chosen.schema.names else []
+    names += [_END] * len(ends)
+    return pa.record_batch([*kept, nothing, nothing, nothing, *ends], names=names)
 
 
 def _at_least(

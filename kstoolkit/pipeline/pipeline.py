@@ -38,8 +38,8 @@ from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic, shared
 from kstoolkit.findings.rules import (
     DEFAULT_RULES,
-    Ceiling,
     Exempt,
+    Looking,
     Unusual,
     bys_on,
     check_windows,
@@ -172,7 +172,7 @@ class Pipeline:
         if self.buckets < 1:
             message = f"buckets is {self.buckets}: users have to lie somewhere."
             raise ConfigurationError(message, hint="Give 1 or more; the default is 8.")
-        check_windows(self.judged_by, self.cascade.windows)
+        check_windows(self.judged_by, self.cascade.levels)
         _check_apart(self.source, self.changelog, self.findings_to)
         if self.cascade.sessions and (self.time == "processing" or self.changelog is not None):
             message = "Sessions are counted by the events' own time, and into the run's folder."
@@ -426,7 +426,7 @@ def _is_source(given: object) -> bool:
 def _are_rules(given: object) -> bool:
     if not isinstance(given, Iterable):
         return given is None
-    return all(isinstance(each, Ceiling | Unusual | Exempt) for each in given)
+    return all(isinstance(each, Looking | Exempt) for each in given)
 
 
 def _check_apart(
@@ -600,7 +600,7 @@ def _grain(pipeline: Pipeline) -> Grain:
 
 
 def _operator_plan(pipeline: Pipeline, rules: Sequence[Rule], *, live: bool) -> Plan:
-    windows = pipeline.cascade.windows
+    windows = pipeline.cascade.levels
     views = tuple(
         View(level, by, floor, needs_baseline(rules, window, by))
         for level, window in enumerate(windows)

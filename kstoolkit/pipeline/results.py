@@ -134,9 +134,10 @@ def findings_of(spark: SparkSession, paths: Sequence[Path], parts: _Parts = None
         at = found.columns.index("action")
         kept = [name for name in found.columns if name != "action"]
         found = told.select(*kept[:at], *parts, *kept[at:])
-    end_ms = (sf.col("window_start_ms") + sf.col("window_ms")).alias("window_end_ms")
+    end_ms = sf.coalesce("session_end_ms", sf.col("window_start_ms") + sf.col("window_ms"))
     at = found.columns.index("window_start_ms") + 1
-    return found.select(*found.columns[:at], end_ms, *found.columns[at:])
+    names = [name for name in found.columns[at:] if name != "session_end_ms"]
+    return found.select(*found.columns[:at], end_ms.alias("window_end_ms"), *names)
 
 
 def _part(name: str, by: Column) -> Column:

@@ -587,7 +587,7 @@ class Run(Viewed):
             return {}
         return {
             window: changelog.counters(window.size_ms, users=users).to_table()
-            for window in self.settings.cascade.windows
+            for window in self.settings.cascade.levels
         }
 
     def _reported(self) -> pa.Table:

@@ -430,7 +430,7 @@ def _scoring(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 path, place = material[number]
-                length_ms = int(Path(place).stem.rsplit("-", 1)[1])
+                length_ms = int(Path(place).stem.split("-", 3)[3])
                 rows = from_ipc(Path(path).read_bytes())
                 window, whole = by_length[length_ms, None]
                 _, pooled = by_length.get((length_ms, _by_of(rows)), (window, None))

@@ -84,6 +84,7 @@ class Oracle:
                 "squares": float(sum(count**2 for count in windows.values())),
                 "skipped": 0,
                 "from_ms": -(1 << 62),
+                "learnt": len(windows),
             }
             for cell, windows in self.counts.items()
         }
@@ -115,6 +116,32 @@ def test_every_baseline_is_the_sum_over_earlier_windows(calls: list[list[Row]]) 
     for rows in calls:
         assert told(baselines.observe(changes(rows))) == oracle.observe(rows)
     assert kept(baselines) == oracle.final()
+
+
+@given(growing_counts(in_order=False))
+def test_of_sessions_only_those_that_there_are_count(calls: list[list[Row]]) -> None:
+    baselines = Baselines.empty(-HOUR, HOUR)
+    known: defaultdict[Cell, dict[int, int]] = defaultdict(dict)
+    for rows in calls:
+        for hour, user, action, _, _ in rows:
+            known[user, action].pop(hour, None)
+        right = {}
+        for hour, user, action, _, count in sorted(rows):
+            others = known[user, action].values()
+            sums = (len(others), sum(others), float(sum(v * v for v in others)))
+            right[hour, user, action] = sums
+            known[user, action][hour] = count
+        assert told(baselines.observe(changes(rows))) == right
+        baselines = Baselines.decode(baselines.encode())
+
+
+def test_what_a_swallowed_session_taught_is_taken_back() -> None:
+    baselines = Baselines.empty(-HOUR, HOUR)
+    baselines.observe(changes([(0, "a", "x", 0, 3), (1, "a", "x", 0, 2), (5, "a", "x", 0, 4)]))
+    seen = baselines.observe(changes([(0, "a", "x", 3, 6), (1, "a", "x", 2, 0)]))
+    assert told(seen)[0, "a", "x"] == (1, 4, 16.0)
+    seen = baselines.observe(changes([(9, "a", "x", 0, 1)]))
+    assert told(seen)[9, "a", "x"] == (2, 10, 52.0)
 
 
 @given(growing_counts(in_order=False))
@@ -357,7 +384,7 @@ def test_a_window_whose_protection_was_forgotten_is_left_as_it_is() -> None:
 def test_a_block_of_before_anything_was_told_of_forgetting_goes_on() -> None:
     baselines = Baselines.empty(HOUR)
     baselines.observe(changes([(2, "a", "x", 0, 3), (6, "a", "x", 0, 5)]))
-    table = baselines.cells.to_table().drop_columns(["from_ms"])
+    table = baselines.cells.to_table().drop_columns(["from_ms", "learnt"])
     baselines.cells = Cells.from_table(table)
     assert told(baselines.observe(changes([(6, "a", "x", 5, 6)]))) == {(6, "a", "x"): (4, 3, 9.0)}
 

@@ -17,6 +17,7 @@ from kstoolkit.findings.rules import (
     DEFAULT_RULES,
     Ceiling,
     Exempt,
+    Longer,
     Unusual,
     _rules_to_toml,
     check_windows,
@@ -29,7 +30,7 @@ from kstoolkit.findings.rules import (
     rules_from_json,
     rules_to_json,
 )
-from kstoolkit.windows import Hop, as_window
+from kstoolkit.windows import Hop, Session, as_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,7 @@ RULES = (
     Ceiling("1 minute", 100),
     Ceiling(Hop("5 minutes", every="1 minute"), 300, actions=["login", "ログイン"]),
     Unusual("1 hour", false_alarms_per_day=0.5, min_count=10),
+    Longer(Session("30 minutes", longest="12 hours", by=[]), "90 minutes"),
     Exempt(["Anna", "Bob"]),
     Exempt(pattern="bot-[0-9]+"),
 )
@@ -74,6 +76,11 @@ def test_rules_load_from_a_toml_file(tmp_path: Path) -> None:
         min_count = 10
 
         [[rule]]
+        kind = "Longer"
+        window = "session 30 minutes up to 12 hours over all actions"
+        duration = "1.5 hours"
+
+        [[rule]]
         kind = "Exempt"
         users = ["Anna", "Bob"]
 
@@ -89,7 +96,7 @@ def test_rules_load_from_a_toml_file(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("[[rule]]\nkind = 'Cieling'", r"rule 1 has an unknown kind 'Cieling'.*mean 'Ceiling'"),
-        ("[[rule]]\nwindow = '1 hour'", r"rule 1 has no kind.*Ceiling, Exempt, Unusual"),
+        ("[[rule]]\nwindow = '1 hour'", r"rule 1 has no kind.*Ceiling, Exempt, Longer, Unusual"),
         (
             "[[rule]]\nkind='Unusual'\nwindow='1 hour'\n[[rule]]\nkind='Ceiling'\ncuont=1",
             r"rule 2 \(Ceiling\) has an unknown field 'cuont'.*mean 'count'.*kind, window, count",
@@ -152,6 +159,12 @@ def test_rules_can_be_sent_to_another_process() -> None:
             "false_alarms_per_day = nan",
         ),
         (lambda: Unusual("1 hour", min_count=0), "min_count = 0"),
+        (lambda: Longer("1 hour", "6 hours"), "Windows of 1 hour all last"),
+        (lambda: Longer("session 30 minutes", "1 day"), "No session 30 minutes is longer than 1 d"),
+        (
+            lambda: Ceiling(Session("5 minutes"), 9, by=[]),
+            "a session 5 minutes of its own: there are no sums by= of them.",
+        ),
         (Exempt, "either users or a pattern"),
         (lambda: Exempt(["a"], pattern="b"), "either users or a pattern"),
         (lambda: Exempt([1]), "users = "),  # type: ignore[list-item]

@@ -57,6 +57,37 @@ def test_findings_of_another_rule_user_action_or_window_stay_apart() -> None:
     assert merge_findings([findings(finding(), *others).table]).num_rows == 6
 
 
+def session(start: int, end: int, **changed: Any) -> Finding:
+    facts = {"window": "session 30 minutes", "window_ms": -HOUR // 2, "kind": "Longer"}
+    times = {"window_start_ms": START + start * MINUTE, "session_end_ms": START + end * MINUTE}
+    return finding(
+        **facts | {"rule": "Longer than 1 hour per session 30 minutes"} | times | changed
+    )
+
+
+def test_a_session_that_became_part_of_another_is_that_one() -> None:
+    first = findings(session(0, 70), session(200, 300), session(0, 70, user="b"))
+    later = findings(session(-9, 120), session(400, 500), session(200, 310, user="b"))
+    last = findings(session(-9, 330))
+    merged = Findings(merge_findings([first.table, later.table, last.table]))
+    told = [
+        ((f.window_start_ms - START) // MINUTE, (f.window_end_ms - START) // MINUTE, f.user[0])
+        for f in merged
+    ]
+    assert told == [(-9, 330, "C"), (0, 70, "b"), (200, 310, "b"), (400, 500, "C")]
+
+
+def test_what_came_before_a_part_of_it_was_found_stays() -> None:
+    tables = [findings(each).table for each in (session(0, 300), session(100, 200))]
+    assert len(Findings(merge_findings(tables))) == 2
+
+
+def test_sessions_and_windows_are_stories_of_their_own() -> None:
+    day = ceiling("1 day", DAY, START - START % DAY)
+    both = folded(session(0, 50, kind="Ceiling"), ceiling("1 hour", HOUR), day)
+    assert [each.window for each in both] == ["1 day", "session 30 minutes"]
+
+
 def test_merging_nothing_is_nothing() -> None:
     assert merge_findings([]).num_rows == 0
 
