@@ -18,8 +18,8 @@
 
 PYTHON ?= python3
 TESTS ?=
-# Many tests wait: for a broker, for a browser, for what was killed. Five files at once fill that time.
-PROCESSES ?= 5
+# Many tests wait: for a broker, for a browser, for what was killed. Three files at once fill that time.
+PROCESSES ?= 3
 BENCH ?=
 SOAK ?=
 BIN := .venv/bin

@@ -236,6 +236,17 @@ class Session(Window):
         return f"Session({', '.join(told + ['by=[]'] * self.is_over_all)})"
 
 
+def length_label(size_ms: int) -> str:
+    """Return which windows have this ``size_ms``, for people: of sessions, those with this gap.
+
+    Examples
+    --------
+    >>> length_label(60_000), length_label(-1_800_000)
+    ('1 minute', 'session 30 minutes')
+    """
+    return format_duration(size_ms) if size_ms > 0 else _SESSION + format_duration(-size_ms)
+
+
 def as_window(value: Duration | Window) -> Window:
     """Return ``value`` as a window; a bare length, or a window's label, is a window too.
 

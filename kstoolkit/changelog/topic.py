@@ -4,7 +4,7 @@ There are two forms, and a record's key says which it is of:
 
 - one record for each user and window, with all of the user's actions in it
   (:mod:`kstoolkit.formats.keys`, :mod:`kstoolkit.formats.topicbundle`): compaction keeps the
-  last of each, and a tombstone says that the window is gone;
+  last of each, and a tombstone says that the window is gone, or that no session begins there;
 - many counts as one block, far fewer and smaller records, which compaction can't fold: the key says
   which micro-batch wrote it, the value is a CountBlock (:mod:`kstoolkit.formats.countblock`), and
   the record's timestamp is when the counts changed. Only what changed is in it: the newest
@@ -66,9 +66,14 @@ def _records_of(
     updated_ms = np.maximum.reduceat(changed, first) if first.size else changed
     user, start_ms = counters.user[first], counters.start_ms[first]
     keys = encode_topic_keys(counters.users, user, start_ms, size_ms)
+    told = counters.action, counters.count
     texts = counters.actions, counters.parts
-    bundles = ActionBundles(size, counters.action, counters.count, updated_ms, *texts)
-    return keys, encode_many(bundles)
+    if counters.end_ms is None:
+        return keys, encode_many(ActionBundles(size, *told, updated_ms, *texts))
+    lasted_ms = (counters.end_ms - counters.start_ms).astype(np.uint64)
+    values = encode_many(ActionBundles(size, *told, updated_ms, *texts, lasted_ms))
+    is_gone = np.add.reduceat(counters.count, first) == 0  # others swallowed all of them
+    return keys, pc.if_else(pa.array(is_gone), pa.nulls(len(keys), values.type), values)
 
 
 def counters_of(
@@ -103,6 +108,15 @@ def counters_of(
     windows = every.take(last)
     found = values if isinstance(values, pa.Array) else pa.array(values, pa.large_binary())
     found = found.take(pa.array(last))
+    told: dict[int, TopicCounts] = {}
+    for chosen in (windows.size_ms > 0, windows.size_ms < 0):
+        if chosen.any():
+            told |= _told(windows.take(chosen), found.filter(pa.array(chosen)))
+    return told
+
+
+def _told(windows: WindowKeys, found: pa.Array) -> dict[int, TopicCounts]:
+    """Return what the last records of some windows, or sessions, tell."""
     is_gone = np.asarray(found.is_null())
     bundles = decode_many(found.drop_null())
     window = np.repeat(np.flatnonzero(~is_gone), bundles.size)
@@ -140,7 +154,10 @@ def _counters(
         raise _twice(windows, window[order[again[0]]], bundles.actions[action[order[again[0]]]])
     texts, codes = (windows.users, bundles.actions), (user[order], action[order])
     counts = start_ms[order], bundles.count[rows][order]
-    return Counters(*texts, *codes, *counts, bundles.parts), order
+    if bundles.lasted_ms is None:
+        return Counters(*texts, *codes, *counts, bundles.parts), order
+    end_ms = counts[0] + bundles.lasted_ms[rows][order].astype(np.int64)
+    return Counters(*texts, *codes, *counts, bundles.parts, end_ms), order
 
 
 def _twice(windows: WindowKeys, window: np.intp, action: pa.Scalar) -> FormatError:

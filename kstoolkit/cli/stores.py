@@ -23,7 +23,8 @@ from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.formats.streams.kinds import kinds_named
 from kstoolkit.moments import moment_text
 from kstoolkit.records import counted
-from kstoolkit.units import format_bytes, format_count, parse_duration
+from kstoolkit.units import format_bytes, format_count
+from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -397,7 +398,7 @@ def _of_run(side: GivenSide) -> HasRows | None:
     if topic is None:
         return None
     size = side.told.get("window_size")
-    size_ms = None if size is None else parse_duration(size)
+    size_ms = None if size is None else as_window(size).size_ms
     return counts_of_run(topic, side.path, window_ms=size_ms, counted=side.counted)
 
 

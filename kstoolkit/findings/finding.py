@@ -34,7 +34,7 @@ _MONTHS = (
     *("August", "September", "October", "November", "December"),
 )
 _TO = "\N{EN DASH}"
-_LONGER = "Longer"  # the kind of rule that is about how long sessions last
+LONGER = "Longer"  # the kind of rule that is about how long sessions last
 _PLAIN_EXPONENT = 6
 _MANTISSA_OVERFLOW = 10
 
@@ -59,7 +59,7 @@ def sentence(finding: Finding) -> str:
         one = _one(finding)
         per = one if one.startswith("a") else f"in {one}"
         parts.append(f"more than the ceiling of {format_count(finding.ceiling)} {per}")
-    if finding.kind == _LONGER:
+    if finding.kind == LONGER:
         parts.append(finding.rule[0].lower() + finding.rule[1:].split(" per ", 1)[0])
     parts.append(_usual(finding))
     if finding.log10_probability is not None:
@@ -125,7 +125,7 @@ def _usual(finding: Finding) -> str | None:
     """Say what this user usually does, or, where that is not known yet, what its peers do."""
     between = expected(finding.expected_low, finding.expected_high)
     if between is None or finding.baseline_windows is None:
-        has_limit = finding.ceiling is not None or finding.kind == _LONGER
+        has_limit = finding.ceiling is not None or finding.kind == LONGER
         return None if has_limit else "what is usual is unknown (too few peers)"
     peers = f"{format_count(finding.peers)} peers"
     n = finding.baseline_windows
@@ -239,7 +239,7 @@ def _cells(row: Finding) -> tuple[str, ...]:
     why = f"chance {chance(row.log10_probability)}"
     if row.ceiling is not None:
         why = f"ceiling {format_count(row.ceiling)}"
-    if row.kind == _LONGER:
+    if row.kind == LONGER:
         why = row.rule
     count = format_count(row.count)
     return (row.user, row.what, row.window, start, count, row.expected, why)
@@ -374,7 +374,7 @@ class Finding(Viewed):
     @property
     def expected(self) -> str:
         """The expected range for people: ``"2-14"`` with a dash, or why it is unknown."""
-        has_limit = self.ceiling is not None or self.kind == _LONGER
+        has_limit = self.ceiling is not None or self.kind == LONGER
         why = _NO_BASELINE if has_limit else _TOO_FEW
         return expected(self.expected_low, self.expected_high) or why
 

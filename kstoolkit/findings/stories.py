@@ -275,9 +275,10 @@ def by_parts(counts: pa.Table, by: By) -> pa.Table:
     texts = chosen(actions.dictionary, names, by).cast(pa.string()).take(actions.indices)
     key = ["window_start_ms", "user", "action"]
     at = counts.schema.get_field_index("action")
-    summed = counts.set_column(at, "action", texts).select([*key, "count"])
-    summed = summed.group_by(key, use_threads=False).aggregate([("count", "sum")])
-    summed = summed.rename_columns([*key, "count"])
+    how = {"count": "sum"} | ({"end_ms": "max"} if "end_ms" in counts.column_names else {})
+    summed = counts.set_column(at, "action", texts).select([*key, *how])
+    summed = summed.group_by(key, use_threads=False).aggregate(list(how.items()))
+    summed = summed.rename_columns([*key, *how])
     return summed.cast(with_parts(summed.schema, by))
 
 

@@ -30,7 +30,8 @@ blocks, Parquet's pages and TCP's segments have theirs around it.
 In a changelog topic its key says which of a micro-batch's blocks it is. Its 28 bytes are signed,
 big-endian numbers. None but the last is below zero, and by that one it is told from the key of one
 user's window (:mod:`kstoolkit.formats.keys`). The second part of bucket 5 in batch 7 of epoch 1,
-with counts of minutes, is ``00000005 00000001 0000000000000007 00000001 ffffffffffff15a0``. No two
+with counts of minutes, is ``00000005 00000001 0000000000000007 00000001 ffffffffffff15a0``. Of
+sessions it is minus 2⁶² ms and their gap, whose ``size_ms`` is minus that gap. No two
 batches share a key, so compaction leaves every block in place, and takes one of two if a batch was
 written twice; of one count in several blocks, that of the newest (epoch, batch) counts. What is
 older than windows are kept goes by the topic's ``retention.ms`` (``cleanup.policy=compact,delete``)
@@ -47,6 +48,7 @@ import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, FormatError
 from kstoolkit.formats.actions import parts_in
+from kstoolkit.formats.keys import SESSIONS_MS
 
 VERSION, VERSION_OF_PARTS, VERSION_OF_SESSIONS = 1, 3, 6
 _NAME = "CountBlock"
@@ -200,11 +202,13 @@ class BlockKey(NamedTuple):
         >>> BlockKey(5, 1, 7, 1, 60_000).encode().hex(" ", -4)
         '00000005 00000001 00000000 00000007 00000001 ffffffff ffff15a0'
         """
-        fits = all(0 <= number < limit for number, limit in zip(self, _LIMITS, strict=True))
+        size_ms = self.size_ms if self.size_ms >= 0 else SESSIONS_MS - self.size_ms
+        told = [*self[:-1], size_ms]
+        fits = all(0 <= number < limit for number, limit in zip(told, _LIMITS, strict=True))
         if not fits or not self.size_ms:
             message = f"{self} has no key: a number is below zero or too large, or the size zero."
             raise ConfigurationError(message)
-        return struct.pack(_LAYOUT, *self[:-1], -self.size_ms)
+        return struct.pack(_LAYOUT, *self[:-1], -size_ms)
 
     @classmethod
     def decode(cls, key: bytes) -> BlockKey:
@@ -225,7 +229,8 @@ class BlockKey(NamedTuple):
         bucket, epoch, batch, part, minus_ms = struct.unpack(_LAYOUT, key)
         if min(bucket, epoch, batch, part) < 0 or not -_INT64 < minus_ms < 0:
             raise _no_key(key)
-        return cls(bucket, epoch, batch, part, -minus_ms)
+        size_ms = -minus_ms if minus_ms >= -SESSIONS_MS else minus_ms + SESSIONS_MS
+        return cls(bucket, epoch, batch, part, size_ms)
 
 
 def _no_key(key: bytes) -> FormatError:

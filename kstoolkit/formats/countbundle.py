@@ -12,8 +12,10 @@
     }
 
 Version 4 is the same, of actions of several parts: the texts in the store's dictionary are those of
-:mod:`kstoolkit.formats.actions`. Versions 2 and 5 are a topic's bundles
-(:mod:`kstoolkit.formats.topicbundle`), 3 is a block of many users' counts.
+:mod:`kstoolkit.formats.actions`. Versions 7 and 9 are of sessions, with actions of one and of
+several parts: behind the counts stands how long each session lasted, in ms, and 0 is the count of a
+session that is one no more. Versions 2, 5 and 8 are a topic's bundles
+(:mod:`kstoolkit.formats.topicbundle`), 3 and 6 blocks of many users' counts.
 
 Texts of actions repeat in every bundle, so that a bundle has numbers in their place; which text a
 number is, the store that holds the bundle says. A single bundle is read by protobuf's own runtime,
@@ -140,19 +142,36 @@ def varint_cells(numbers: NDArray[np.uint64], first: NDArray[np.int64]) -> pa.Ar
     return pa.Array.from_buffers(pa.large_binary(), len(first) - 1, buffers)
 
 
-VERSION, VERSION_OF_PARTS = 1, 4
+VERSION, VERSION_OF_PARTS, _VERSION_OF_SESSIONS, _VERSION_OF_BOTH = 1, 4, 7, 9
+_VERSIONS = {VERSION, VERSION_OF_PARTS, _VERSION_OF_SESSIONS, _VERSION_OF_BOTH}
 NAME = "CountBundle"
 _IDS_TAG, COUNTS_TAG, UPDATED_TAG = 0x0A, 0x12, 0x18  # number of the field, and its wire type
 _AROUND = 7  # varints of a bundle beside its ids and counts
 _LARGEST_ID = 2**31 - 1  # ids are places, and columns of them int32
 
 
+def version_of(*, has_parts: bool, has_ends: bool) -> int:
+    """Return the version of bundles whose actions have several parts, or that are of sessions."""
+    if has_ends:
+        return _VERSION_OF_BOTH if has_parts else _VERSION_OF_SESSIONS
+    return VERSION_OF_PARTS if has_parts else VERSION
+
+
+def has_parts(version: int) -> bool:
+    """Whether the actions of such bundles have several parts."""
+    return version in {VERSION_OF_PARTS, _VERSION_OF_BOTH}
+
+
 class Bundle(NamedTuple):
-    """One bundle: ids of actions, the count of each, and when one last changed (epoch ms UTC)."""
+    """One bundle: ids of actions, the count of each, and when one last changed (epoch ms UTC).
+
+    Of sessions ``lasted_ms`` says how long each was.
+    """
 
     action_ids: list[int]
     counts: list[int]
     updated_at_ms: int
+    lasted_ms: list[int] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,6 +188,8 @@ class Bundles:
         One a bundle, epoch ms UTC.
     version
         That of all of them.
+    lasted_ms
+        Of sessions, how long each lasted, beside ``count``.
     """
 
     size: NDArray[np.int64]
@@ -176,6 +197,7 @@ class Bundles:
     count: NDArray[np.uint64]
     updated_at_ms: NDArray[np.int64]
     version: int = VERSION
+    lasted_ms: NDArray[np.uint64] | None = None
 
 
 FIELDS = [
@@ -183,7 +205,7 @@ FIELDS = [
     ("count", "repeated uint64"),
     ("updated_at_ms", "int64"),
 ]
-"""Name and type of each field, the same in both versions."""
+"""Name and type of each field, the same in all versions."""
 _MESSAGE = message_class(NAME, FIELDS)
 
 
@@ -198,19 +220,25 @@ def decode(value: bytes) -> Bundle:
     Examples
     --------
     >>> decode(bytes([1, 0x0A, 2, 0, 3, 0x12, 2, 61, 7, 0x18, 5]))
-    Bundle(action_ids=[0, 3], counts=[61, 7], updated_at_ms=5)
+    Bundle(action_ids=[0, 3], counts=[61, 7], updated_at_ms=5, lasted_ms=None)
     """
-    if not value or value[0] not in {VERSION, VERSION_OF_PARTS}:
-        raise FormatError.version(NAME, value[0] if value else 0, VERSION_OF_PARTS)
+    if not value or value[0] not in _VERSIONS:
+        raise FormatError.version(NAME, value[0] if value else 0, _VERSION_OF_BOTH)
     try:
         message = _MESSAGE.FromString(value[1:])
     except DecodeError as error:
         raise _damaged(value) from error
-    bundle = Bundle(list(message.action_id), list(message.count), message.updated_at_ms)
-    has_places = max(bundle.action_ids, default=0) <= _LARGEST_ID
-    if len(bundle.action_ids) != len(bundle.counts) or not has_places:
+    ids, counts, lasted = list(message.action_id), list(message.count), None
+    if _has_ends(value[0]):
+        counts, lasted = counts[: len(ids)], counts[len(ids) :]
+    are_places = max(ids, default=0) <= _LARGEST_ID
+    if len(ids) != len(counts) or (lasted and len(ids) != len(lasted)) or not are_places:
         raise _damaged(value)
-    return bundle
+    return Bundle(ids, counts, message.updated_at_ms, lasted)
+
+
+def _has_ends(version: int) -> bool:
+    return version in {_VERSION_OF_SESSIONS, _VERSION_OF_BOTH}
 
 
 def encode_many(bundles: Bundles) -> pa.Array:
@@ -223,16 +251,20 @@ def encode_many(bundles: Bundles) -> pa.Array:
     '01 0a 02 00 03 12 02 3d 07 18 05'
     """
     size = bundles.size.astype(np.int64)
-    first = run_edges(2 * size + _AROUND)  # of each bundle's varints
+    behind_ids = size if bundles.lasted_ms is None else 2 * size
+    first = run_edges(size + behind_ids + _AROUND)  # of each bundle's varints
     begins, counts, ends = first[:-1], first[:-1] + 3 + size, first[1:]
     varints = np.empty(first[-1], np.uint64)
     of_ids, of_counts = run_places(begins + 3, size), run_places(counts + 2, size)
     varints[of_ids], varints[of_counts] = bundles.action_id, bundles.count
+    if bundles.lasted_ms is not None:
+        varints[run_places(counts + 2 + size, size)] = bundles.lasted_ms
+        of_counts = run_places(counts + 2, behind_ids)
     varints[begins], varints[begins + 1] = bundles.version, _IDS_TAG
     varints[counts], varints[ends - 2] = COUNTS_TAG, UPDATED_TAG
     varints[ends - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
     varints[begins + 2] = run_sums(varint_widths(varints[of_ids]), size)
-    varints[counts + 1] = run_sums(varint_widths(varints[of_counts]), size)
+    varints[counts + 1] = run_sums(varint_widths(varints[of_counts]), behind_ids)
     return varint_cells(varints, first)
 
 
@@ -258,13 +290,16 @@ def decode_many(values: Sequence[bytes]) -> Bundles:
     if not is_whole or width.max() > LONGEST_VARINT:
         return _one_by_one(values)
     varints = decode_varints(data, width, last + 1 - width)
-    size = (np.diff(first) - _AROUND) // 2
     version = values[0][0] if values[0] else 0
+    has_ends = _has_ends(version)
+    size = (np.diff(first) - _AROUND) // (3 if has_ends else 2)
     if not _is_ours(varints, first, size, version):
         return _one_by_one(values)
     of_ids, of_counts = run_places(first[:-1] + 3, size), run_places(first[:-1] + 5 + size, size)
     updated = varints[first[1:] - 1].view(np.int64)
-    return Bundles(size, varints[of_ids].astype(np.int32), varints[of_counts], updated, version)
+    lasted = varints[run_places(first[:-1] + 5 + 2 * size, size)] if has_ends else None
+    ids, counts = varints[of_ids].astype(np.int32), varints[of_counts]
+    return Bundles(size, ids, counts, updated, version, lasted)
 
 
 def _is_ours(
@@ -272,19 +307,23 @@ def _is_ours(
 ) -> bool:
     """Return whether all bundles have their fields as :func:`encode_many` writes them."""
     begins, ends = first[:-1], first[1:]
-    if (size < 1).any() or (2 * size + _AROUND != ends - begins).any():
+    behind_ids = 2 * size if _has_ends(version) else size
+    if (size < 1).any() or (size + behind_ids + _AROUND != ends - begins).any():
         return False
     counts = begins + 3 + size
-    ids, amounts = varints[run_places(begins + 3, size)], varints[run_places(counts + 2, size)]
+    ids, amounts = (
+        varints[run_places(begins + 3, size)],
+        varints[run_places(counts + 2, behind_ids)],
+    )
     return bool(
-        version in {VERSION, VERSION_OF_PARTS}
+        version in _VERSIONS
         and (varints[begins] == version).all()
         and (ids <= _LARGEST_ID).all()
         and (varints[begins + 1] == _IDS_TAG).all()
         and (varints[counts] == COUNTS_TAG).all()
         and (varints[ends - 2] == UPDATED_TAG).all()
         and (run_sums(varint_widths(ids), size) == varints[begins + 2]).all()
-        and (run_sums(varint_widths(amounts), size) == varints[counts + 1]).all()
+        and (run_sums(varint_widths(amounts), behind_ids) == varints[counts + 1]).all()
     )
 
 
@@ -297,7 +336,14 @@ def _one_by_one(values: Sequence[bytes]) -> Bundles:
         np.array([each for bundle in read for each in bundle.counts], np.uint64),
         np.array([bundle.updated_at_ms for bundle in read], np.int64),
         max((value[0] for value in values), default=VERSION),
+        lasted_of(read),
     )
+
+
+def lasted_of(read: Sequence[Any]) -> NDArray[np.uint64] | None:
+    """Return how long the sessions of single bundles lasted, in a row; ``None`` of windows."""
+    told = [bundle.lasted_ms for bundle in read if bundle.lasted_ms is not None]
+    return np.array([each for one in told for each in one], np.uint64) if told else None
 
 
 def _damaged(value: bytes) -> FormatError:

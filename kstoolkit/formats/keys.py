@@ -17,7 +17,8 @@ for another. Anna's minute from 00:00 of 12 September 2015 on::
 
     97a9d330 416e6e61 0000014fbed9f800 000000000000ea60
 
-A size is larger than zero. Below zero, the key is one of a block of many users' counts
+A size is larger than zero. Of sessions it is 2⁶² ms and their gap, and the start is that of a
+session's first event. Below zero, the key is one of a block of many users' counts
 (:mod:`kstoolkit.formats.countblock`): so a record without a value, a tombstone, is told apart too.
 Shorter keys are no windows of anybody.
 """
@@ -130,6 +131,8 @@ def _no_replica_key(key: bytes) -> FormatError:
     return FormatError(message, hint="The store was written by something else, or is damaged.")
 
 
+SESSIONS_MS = 1 << 62
+"""What a topic's keys have in front of the gap of sessions: no window is that long."""
 _SHORTEST_TOPIC_KEY_BYTES = SHORTEST_REPLICA_KEY_BYTES + _NUMBER_BYTES
 
 
@@ -146,7 +149,7 @@ class WindowKeys:
     start_ms
         Window starts, epoch ms UTC, one a key.
     size_ms
-        How long each window is, one a key.
+        How long each window is, one a key; of sessions it is minus their gap.
     """
 
     users: pa.Array
@@ -185,12 +188,13 @@ def encode_topic_keys(
     start_ms
         Window starts, epoch ms UTC, one a key.
     size_ms
-        How long the windows are: one number for all, or one a key.
+        How long the windows are: one number for all, or one a key; of sessions it is minus their
+        gap.
 
     Raises
     ------
     ConfigurationError
-        If a size is not larger than zero.
+        If a size is zero.
 
     Examples
     --------
@@ -199,9 +203,10 @@ def encode_topic_keys(
     '97a9d330 416e6e61 00000000 00000000 00000000 0000ea60'
     """
     sizes = np.broadcast_to(np.asarray(size_ms, dtype=">i8"), (len(user),))
-    if (sizes <= 0).any():
-        message = f"A window of {sizes.min()} ms has no key: windows are longer than that."
+    if (sizes == 0).any():
+        message = "A window of 0 ms has no key: windows are longer than that."
         raise ConfigurationError(message)
+    sizes = np.where(sizes < 0, SESSIONS_MS - sizes, sizes).astype(">i8")
     return joined_cells(encode_replica_keys(users, user, start_ms), fixed_cells(sizes))
 
 
@@ -226,6 +231,7 @@ def decode_topic_keys(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
     _check_topic_keys(column, column.lengths >= _SHORTEST_TOPIC_KEY_BYTES)
     size_ms = column.integers(_NUMBER_BYTES, at=-_NUMBER_BYTES)
     _check_topic_keys(column, size_ms > 0)
+    size_ms = np.where(size_ms > SESSIONS_MS, SESSIONS_MS - size_ms, size_ms)
     start_ms = column.integers(_NUMBER_BYTES, at=-2 * _NUMBER_BYTES)
     salted = column.part(end=-2 * _NUMBER_BYTES).to_arrow().dictionary_encode()
     users = pa.array([_name_of(each) for each in salted.dictionary.to_pylist()], pa.string())

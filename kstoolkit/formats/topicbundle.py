@@ -27,8 +27,12 @@ behind them what the parts are called, which is the same in all records of a top
     05 | 12 01 3d | 18 05 | 22 09 65 75 1f 64 65 6c 65 74 65 | 2a 06 72 65 67 69 6f 6e | 2a 02 6f 70
          count 61   5 ms    "eu", "delete"                     "region"                  "op"
 
-Versions 1 and 3 in a topic are no bundles but blocks of many users' counts
-(:mod:`kstoolkit.formats.countblock`); the bundles of versions 1 and 4
+Version 8 has a user's sessions that begin at one time, with actions of one or of several parts:
+behind the counts, in the same field, stands how long each session lasted, in ms. One that is no
+more, as another swallowed it, has a count of 0; where none is left, a tombstone says so.
+
+Versions 1, 3 and 6 in a topic are no bundles but blocks of many users' counts
+(:mod:`kstoolkit.formats.countblock`); the bundles of versions 1, 4, 7 and 9
 (:mod:`kstoolkit.formats.countbundle`) lie in stores.
 
 Records are read and written as columns: where the parts lie is found for all bundles at once. What
@@ -58,6 +62,7 @@ from kstoolkit.formats.countbundle import (
     NAME,
     UPDATED_TAG,
     decode_varints,
+    lasted_of,
     message_class,
     varint_cells,
     varint_widths,
@@ -68,20 +73,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_VERSION, _VERSION_OF_PARTS = 2, 5
+_VERSION, _VERSION_OF_PARTS, _VERSION_OF_SESSIONS = 2, 5, 8
+_VERSIONS = {_VERSION, _VERSION_OF_PARTS, _VERSION_OF_SESSIONS}
 _ACTION_TAG, _PART_TAG = 0x22, 0x2A
 
 
 class ActionBundle(NamedTuple):
     """One bundle: actions, the count of each, and when one last changed (epoch ms UTC).
 
-    Where actions have several parts, these are called so.
+    Where actions have several parts, these are called so. Of sessions, ``lasted_ms`` says how long
+    each was.
     """
 
     actions: list[str]
     counts: list[int]
     updated_at_ms: int
     parts: tuple[str, ...] | None = None
+    lasted_ms: list[int] | None = None
 
 
 _MESSAGE = message_class(
@@ -91,17 +99,19 @@ _MESSAGE = message_class(
 
 def _decode(value: bytes | None) -> ActionBundle:
     """Return one bundle, with its fields in any order."""
-    if not value or value[0] not in {_VERSION, _VERSION_OF_PARTS}:
+    if not value or value[0] not in _VERSIONS:
         raise _of_another_version(value)
     try:
         message = _MESSAGE.FromString(value[1:])
     except DecodeError as error:
         raise _damaged(value) from error
-    parts = tuple(message.part) if value[0] == _VERSION_OF_PARTS else None
-    bundle = ActionBundle(list(message.action), list(message.count), message.updated_at_ms, parts)
-    if len(bundle.actions) != len(bundle.counts) or parts == ():
+    parts = None if value[0] == _VERSION else tuple(message.part)
+    actions, counts, lasted = list(message.action), list(message.count), None
+    if value[0] == _VERSION_OF_SESSIONS:
+        counts, lasted, parts = counts[: len(actions)], counts[len(actions) :], parts or None
+    if len(actions) != len(counts) or (lasted and len(lasted) != len(counts)) or parts == ():
         raise _damaged(value)
-    return bundle
+    return ActionBundle(actions, counts, message.updated_at_ms, parts, lasted)
 
 
 def _of_another_version(value: bytes | None) -> FormatError:
@@ -109,7 +119,7 @@ def _of_another_version(value: bytes | None) -> FormatError:
         message = f"{len(value):,} bytes that are a block of many users' counts, no {NAME}."
         return FormatError(message, hint="Their key says so too: read them as blocks.")
     if value and value[0] > _VERSION:
-        return FormatError.version(NAME, value[0], _VERSION_OF_PARTS)
+        return FormatError.version(NAME, value[0], _VERSION_OF_SESSIONS)
     if value is None:
         message = f"A record without a value is a tombstone, and no {NAME}."
         return FormatError(message, hint="Leave it out.")
@@ -144,6 +154,9 @@ class _BundleLayout:
         is_ours &= is_read & (self._counts_at + counts_bytes <= ends)
         counts_bytes[~is_ours] = 0
         size, is_whole = _sizes(data, self._counts_at, counts_bytes)
+        self._times = 2 if version == _VERSION_OF_SESSIONS else 1  # so many numbers an action
+        is_whole &= size % self._times == 0
+        size //= self._times
         at = self._counts_at + counts_bytes
         updated, at_actions, is_read = _varints_at(data, at + 1, LONGEST_VARINT)
         is_ours &= is_whole & is_read & (_bytes_at(data, at) == UPDATED_TAG)
@@ -153,12 +166,20 @@ class _BundleLayout:
         self.is_ours = is_ours & self._walk.is_ours
         self.updated_at_ms = updated.view(np.int64)
 
-    def counts(self) -> NDArray[np.uint64]:
-        """Return the counts of all bundles, in a row; all bundles must be ours."""
+    def counts(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64] | None]:
+        """Return the counts of all bundles, in a row, and of sessions how long they lasted.
+
+        All bundles must be ours.
+        """
         data = self._data[run_places(self._counts_at, self._counts_bytes)]
         last = np.flatnonzero(data < MORE_BIT)
         width = np.diff(last, prepend=-1)
-        return decode_varints(data, width, last + 1 - width)
+        numbers = decode_varints(data, width, last + 1 - width)
+        if self._times == 1:
+            return numbers, None
+        begins = run_edges(2 * self.size)[:-1]
+        places = [run_places(begins + number * self.size, self.size) for number in range(2)]
+        return numbers[places[0]], numbers[places[1]]
 
     def actions(self) -> ByteColumn:
         """Return the actions of all bundles, in a row; all bundles must be ours."""
@@ -297,6 +318,8 @@ class ActionBundles:
         The texts of actions, each once.
     parts
         What the parts of an action are called, where it has several.
+    lasted_ms
+        Of sessions, how long each lasted, beside ``count``.
     """
 
     size: NDArray[np.int64]
@@ -305,6 +328,7 @@ class ActionBundles:
     updated_at_ms: NDArray[np.int64]
     actions: pa.Array
     parts: tuple[str, ...] | None = None
+    lasted_ms: NDArray[np.uint64] | None = None
 
     @classmethod
     def of(cls, bundles: Sequence[ActionBundle]) -> ActionBundles:
@@ -324,6 +348,7 @@ class ActionBundles:
             np.array([one.updated_at_ms for one in bundles], np.int64),
             action.dictionary,
             next((one.parts for one in bundles), None),
+            lasted_of(bundles),
         )
 
     def __len__(self) -> int:
@@ -365,11 +390,12 @@ def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
     ([2, 2], [61, 7, 61, 7], [0, 1, 0, 1], ['read', 'edit'])
     """
     column = ByteColumn.of(values)
-    parts = _parts_of(column)
-    as_told = (_VERSION if parts is None else _VERSION_OF_PARTS, _ending(parts))
+    first = _first_of(column)
+    parts, has_ends = (None, False) if first is None else (first.parts, first.lasted_ms is not None)
+    as_told = (_version_of(parts, has_ends=has_ends), _ending(parts))
     layout = _BundleLayout(column, *as_told)
     if not layout.is_ours.all():
-        column = _as_ours(column, ~layout.is_ours, parts)
+        column = _as_ours(column, ~layout.is_ours, parts, has_ends=has_ends)
         layout = _BundleLayout(column, *as_told)
     action = layout.actions().to_arrow().dictionary_encode()
     try:
@@ -377,27 +403,37 @@ def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
     except pa.ArrowInvalid:  # no UTF-8; which record it is in, protobuf tells
         return ActionBundles.of([_decode(value) for value in column.to_list()])
     codes = np.asarray(action.indices, dtype=np.int32)
-    return ActionBundles(layout.size, codes, layout.counts(), layout.updated_at_ms, texts, parts)
+    counts, lasted = layout.counts()
+    return ActionBundles(layout.size, codes, counts, layout.updated_at_ms, texts, parts, lasted)
 
 
-def _parts_of(column: ByteColumn) -> tuple[str, ...] | None:
-    """Return what the first bundle says that the parts of its actions are called."""
+def _first_of(column: ByteColumn) -> ActionBundle | None:
+    """Return the first bundle, whose parts and ends all others have; ``None`` if it has neither."""
     first = column.take(np.arange(min(1, len(column)))).to_list()
-    return (
-        _decode(first[0]).parts if first and first[0] and first[0][0] == _VERSION_OF_PARTS else None
-    )
+    has_more = first and first[0] and first[0][0] in _VERSIONS - {_VERSION}
+    return _decode(first[0]) if has_more else None
+
+
+def _version_of(parts: tuple[str, ...] | None, *, has_ends: bool) -> int:
+    if has_ends:
+        return _VERSION_OF_SESSIONS
+    return _VERSION if parts is None else _VERSION_OF_PARTS
 
 
 def _in_front(bundles: ActionBundles) -> pa.Array:
     """Return what each bundle has in front of its actions: nothing but varints."""
-    size = bundles.size
-    first = run_edges(size + _AROUND)
+    size, has_ends = bundles.size, bundles.lasted_ms is not None
+    numbers = 2 * size if has_ends else size
+    first = run_edges(numbers + _AROUND)
     begins, ends = first[:-1], first[1:]
     varints = np.empty(first[-1], np.uint64)
-    varints[begins] = _VERSION if bundles.parts is None else _VERSION_OF_PARTS
+    varints[begins] = _version_of(bundles.parts, has_ends=has_ends)
     varints[begins + 1], varints[ends - 2] = COUNTS_TAG, UPDATED_TAG
-    varints[begins + 2] = run_sums(varint_widths(bundles.count), size)
     varints[run_places(begins + 3, size)] = bundles.count
+    if bundles.lasted_ms is not None:
+        varints[run_places(begins + 3 + size, size)] = bundles.lasted_ms
+    told = varints[run_places(begins + 3, numbers)]
+    varints[begins + 2] = run_sums(varint_widths(told), numbers)
     varints[ends - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
     return varint_cells(varints, first)
 
@@ -415,11 +451,15 @@ def _texts(bundles: ActionBundles) -> pa.Array:
 
 
 def _as_ours(
-    column: ByteColumn, others: NDArray[np.bool_], parts: tuple[str, ...] | None
+    column: ByteColumn,
+    others: NDArray[np.bool_],
+    parts: tuple[str, ...] | None,
+    *,
+    has_ends: bool,
 ) -> ByteColumn:
     """Return the column with the bundles that others wrote written as ours are."""
     each = [_decode(value) for value in column.take(others).to_list()]
-    if any(one.parts != parts for one in each):
+    if any(one.parts != parts or (one.lasted_ms is not None) != has_ends for one in each):
         message = "Some records count by other parts of an action than others."
         raise FormatError(message, hint="Give a topic that one run of kstoolkit writes to.")
     read = ActionBundles.of(each)

@@ -39,7 +39,8 @@ its done-marker is written last, so whoever is killed reads the same records aga
 folded into one (:mod:`kstoolkit.changelog.compaction`).
 
 A tombstone says that the topic no longer holds a window, because it expired in the run's state. A
-mirror keeps what it has of it: how long a replica keeps windows is the replica's own to say.
+mirror keeps what it has of it: how long a replica keeps windows is the replica's own to say. Of
+sessions it drops what began then, as another session may have swallowed it.
 """
 
 from __future__ import annotations
@@ -53,11 +54,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from kstoolkit.changelog.changelog import BatchFolders, Changelog
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.changelog.topic import counters_of, counters_of_blocks
+from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import (
     ConfigurationError,
     FormatError,
@@ -79,6 +82,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.changelog.topic import TopicCounts
     from kstoolkit.events.topics import Address
+    from kstoolkit.formats.keys import WindowKeys
     from kstoolkit.kafka.cluster import Log, Reach, Sleep, TopicFacts
     from kstoolkit.units import Duration
 
@@ -287,6 +291,17 @@ class TopicMirror(Changelog):
             for each, reach in self._reach().items()
         )
 
+    def _known(self, size_ms: int, gone: WindowKeys) -> Counters:
+        """Return the sessions that were known of some keys, with a count of 0."""
+        known = self.counters(size_ms, users=set(gone.names.to_pylist()))
+        if not len(known):
+            return known
+        texts, nothing = (gone.names, pa.repeat("", len(gone))), np.zeros(len(gone), np.uint64)
+        keys = Counters.of(gone.start_ms, *texts, nothing, known.parts, gone.start_ms)
+        both, _ = Counters.join([known, keys])
+        same = both.of_same_windows(both.take(both.count == 0))
+        return replace(same, count=same.count * 0).take(same.count > 0)
+
     def _reach(self) -> dict[int, Reach]:
         return self.cluster.reach(self.topic, self.cluster.partitions(self.topic))
 
@@ -304,7 +319,10 @@ class TopicMirror(Changelog):
         marked = folders.marked()
         number = marked[-1].number + 1 if marked else 0
         folder = folders.begin(0, number)
-        _write(folder / "part-00000.parquet", _counts_of(records))
+        found = _counts_of(records)
+        sessions = {each: told for each, told in found.items() if each < 0 and len(told.gone)}
+        swallowed = {each: self._known(each, told.gone) for each, told in sessions.items()}
+        _write(folder / "part-00000.parquet", found, swallowed)
         reached = self._offsets() | records.reached
         (folder / _OFFSETS).write_text(json.dumps(reached), encoding="utf-8")
         folders.mark(0, number)
@@ -358,13 +376,20 @@ def _counts_of(records: TopicRecords) -> dict[int, TopicCounts]:
     return found
 
 
-def _write(path: Path, told: dict[int, TopicCounts]) -> None:
+def _write(path: Path, told: dict[int, TopicCounts], swallowed: Mapping[int, Counters]) -> None:
     changed_ms = max((int(each.changed_ms.max(initial=0)) for each in told.values()), default=0)
-    parts = next((each.counters.parts for each in told.values() if len(each.counters)), None)
-    writer = ChangelogWriter(path, buckets=_BUCKETS, changed_ms=changed_ms, parts=parts)
+    counted = {each: [counts.counters] for each, counts in told.items()}
+    for size_ms, none_more in swallowed.items():
+        counted[size_ms].append(none_more)
+    found = {size_ms: Counters.join(each)[0] for size_ms, each in counted.items()}
+    parts = next((each.parts for each in found.values() if len(each)), None)
+    has_ends = min(found, default=0) < 0
+    writer = ChangelogWriter(
+        path, buckets=_BUCKETS, changed_ms=changed_ms, parts=parts, has_ends=has_ends
+    )
     with closing(writer):
-        for size_ms, counts in sorted(told.items()):
-            for bucket, part in counts.counters.by_bucket(_BUCKETS):
+        for size_ms, counters in sorted(found.items()):
+            for bucket, part in counters.by_bucket(_BUCKETS):
                 writer.write(bucket, size_ms, part)
 
 

@@ -37,7 +37,8 @@ from kstoolkit.stores.rows.folded import FoldedRecords
 from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.rows.statestore import StateStore, StreamSource
-from kstoolkit.units import format_count, format_duration, parse_duration
+from kstoolkit.units import format_count, parse_duration
+from kstoolkit.windows import length_label
 
 if TYPE_CHECKING:
     import os
@@ -182,15 +183,15 @@ def _counts(
     mirror: Changelog, name: str, window_ms: int | None, counted: dict[str, Any]
 ) -> Readable:
     lengths_ms = mirror.window_lengths_ms()
-    known = ", ".join(map(format_duration, lengths_ms)) or "none"
+    known = ", ".join(map(length_label, lengths_ms)) or "none"
     if window_ms is None:
         message = f"{name} has counts of windows of {known}."
         raise ConfigurationError(message, hint=naming("Say of which, by {window_size}."))
     if window_ms not in lengths_ms:
-        message = f"{name} has no counts of windows of {format_duration(window_ms)}."
+        message = f"{name} has no counts of windows of {length_label(window_ms)}."
         raise ConfigurationError(message, hint=f"It has: {known}.")
     found = changelog_counts(mirror, window=window_ms, **counted)
-    source = _Named(f"{name}, {format_duration(window_ms)}", found.source)
+    source = _Named(f"{name}, {length_label(window_ms)}", found.source)
     return Readable(source, key_serde=found.key_serde, value_serde=found.value_serde)
 
 

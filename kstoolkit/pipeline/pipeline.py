@@ -174,9 +174,9 @@ class Pipeline:
             raise ConfigurationError(message, hint="Give 1 or more; the default is 8.")
         check_windows(self.judged_by, self.cascade.levels)
         _check_apart(self.source, self.changelog, self.findings_to)
-        if self.cascade.sessions and (self.time == "processing" or self.changelog is not None):
-            message = "Sessions are counted by the events' own time, and into the run's folder."
-            hint = "Leave the sessions out, or time= and changelog=."
+        if self.cascade.sessions and self.time == "processing":
+            message = "Sessions are counted by the events' own time."
+            hint = "Leave the sessions out, or time=."
             raise ConfigurationError(message, hint=hint)
         if self.changelog is not None and any(self.cascade.expire_ms):
             raise ConfigurationError(NOT_OURS, hint="Leave expire out; set the topic's retention.")

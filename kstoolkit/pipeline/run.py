@@ -48,7 +48,7 @@ from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run
 from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, newest_commit, size_bytes
 from kstoolkit.records import Viewed, counted, rows_html
 from kstoolkit.units import format_count
-from kstoolkit.windows import Window, as_window
+from kstoolkit.windows import Session, Window, as_window
 
 if TYPE_CHECKING:
     import os
@@ -192,6 +192,8 @@ class LevelCounts:
         Of the finding that most deserves a look, in events a window; ``None`` where there is none.
     min_count
         The smallest count that is recorded.
+    ends_ms
+        Of sessions, the time of each one's last event; ``None`` of windows.
     """
 
     window: Window
@@ -202,6 +204,12 @@ class LevelCounts:
     expected_high: int | None = None
     ceiling: int | None = None
     min_count: int = 1
+    ends_ms: NDArray[np.int64] | None = None
+
+    @property
+    def window_ends_ms(self) -> NDArray[np.int64]:
+        """When each window, or session, ends, epoch ms UTC."""
+        return self.times_ms + self.window.size_ms if self.ends_ms is None else self.ends_ms
 
     @property
     def expected(self) -> str:
@@ -230,7 +238,7 @@ class LevelCounts:
             {
                 "window": self.window.label,
                 "window_start": _utc_times(self.times_ms),
-                "window_end": _utc_times(self.times_ms + self.window.size_ms),
+                "window_end": _utc_times(self.window_ends_ms),
                 "count": self.counts,
                 "flagged": np.isin(self.times_ms, self.flagged_ms),
             }
@@ -302,7 +310,7 @@ def _user_history(
     least = (*settings.min_count, *([1] * len(settings.windows)))
     levels = tuple(
         _level(run, window, user, where, found, min_count=min_count, about=about)
-        for window, min_count in zip(settings.cascade.windows, least, strict=False)
+        for window, min_count in zip(settings.cascade.levels, least, strict=False)
     )
     what = ", ".join(values_in_words(where.values())) if where else None
     return UserHistory(user=user, action=what, levels=levels, findings=found)
@@ -330,6 +338,9 @@ def _level(
     times, place = np.unique(counters.start_ms, return_inverse=True)
     counts = np.zeros(times.size, np.int64)
     np.add.at(counts, place, counters.count.astype(np.int64))
+    ends = times.copy() if isinstance(window, Session) else None
+    if ends is not None and counters.end_ms is not None:
+        np.maximum.at(ends, place, counters.end_ms)
     here = Findings(found.table.filter(pc.equal(found.table["window"], window.label)))
     expecting = about if about and about.window == window.label else next(iter(here.top(1)), None)
     # A range is of what its rule looks at: beside the sum of several actions it would mislead.
@@ -340,6 +351,7 @@ def _level(
         window=window,
         times_ms=times,
         counts=counts,
+        ends_ms=ends,
         flagged_ms=np.unique(here.table["window_start_ms"].to_numpy()),
         expected_low=expecting.expected_low if expecting else None,
         expected_high=expecting.expected_high if expecting else None,

@@ -15,7 +15,7 @@ the figure; it adds nothing to the sum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,14 +123,40 @@ def bars_of(times: NDArray[np.int64], counts: NDArray[np.int64], every_ms: int) 
     return Bars(edges, heights, num_windows, group)
 
 
+def spans_of(
+    times: NDArray[np.int64], counts: NDArray[np.int64], ends_ms: NDArray[np.int64]
+) -> Bars:
+    """Return sessions as bars, from their first event to their last; a short one is still seen.
+
+    Those of several actions that overlap are one bar, which is as high as all of them together.
+    """
+    if not times.size:
+        return bars_of(times, counts, 1)
+    thinnest_ms = -(-int(ends_ms.max() - times[0] + 1) // _MOST_BARS)
+    if times.size > _MOST_BARS // 2:
+        bars = bars_of(times, counts, thinnest_ms)
+        return replace(bars, num_windows=times.size, group=-(-times.size // bars.heights.size))
+    reach = np.maximum.accumulate(np.maximum(ends_ms, times + thinnest_ms))
+    first = np.flatnonzero(np.r_[True, times[1:] >= reach[:-1]])
+    last = np.append(first[1:], times.size) - 1
+    edges = np.column_stack([times[first], reach[last]]).ravel()
+    heights = np.zeros(edges.size - 1, np.int64)
+    heights[::2] = np.add.reduceat(counts, first)
+    return Bars(edges, heights, times.size, 1)
+
+
 def marks_of(
-    times: NDArray[np.int64], counts: NDArray[np.int64], flagged_ms: ArrayLike, every_ms: int
+    times: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    flagged_ms: ArrayLike,
+    length_ms: NDArray[np.int64] | int,
 ) -> Marks:
     """Return which of the windows are flagged, in the order of time."""
     flagged = np.unique(np.asarray(flagged_ms, dtype=np.int64))
     known = np.isin(times, flagged)
     num_unknown = int(np.setdiff1d(flagged, times).size)
-    return Marks(times[known] + every_ms // 2, counts[known], num_unknown)
+    half_ms = np.broadcast_to(length_ms, times.shape) // 2
+    return Marks((times + half_ms)[known], counts[known], num_unknown)
 
 
 def notes_of(bars: Bars, marks: Marks) -> list[str]:

@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.findings.finding import ends_ms as window_ends_ms
 from kstoolkit.findings.finding import expected
 from kstoolkit.formats.actions import action_in_words
 from kstoolkit.plots.axes import (
@@ -46,12 +47,13 @@ from kstoolkit.plots.marks import (
     ordered,
     rest_row,
     row_axes,
+    spans_of,
     strip_axes,
 )
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, LINES, PARTS
 from kstoolkit.records import counted
 from kstoolkit.units import format_count, format_duration
-from kstoolkit.windows import as_window
+from kstoolkit.windows import Session, as_window
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +78,7 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
     """
     axes = strip_axes(ax, len(history.levels))
     spans = [
-        (level.times_ms[0], level.times_ms[-1] + level.window.size_ms)
+        (level.times_ms[0], level.window_ends_ms.max())
         for level in history.levels
         if level.times_ms.size
     ]
@@ -94,6 +96,10 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
 
 def _windows(level: LevelCounts) -> tuple[Bars, Marks]:
     every_ms = level.window.every_ms
+    if level.ends_ms is not None:
+        lasted_ms = level.ends_ms - level.times_ms
+        marks = marks_of(level.times_ms, level.counts, level.flagged_ms, lasted_ms)
+        return spans_of(level.times_ms, level.counts, level.ends_ms), marks
     bars = bars_of(level.times_ms, level.counts, every_ms)
     return bars, marks_of(level.times_ms, level.counts, level.flagged_ms, every_ms)
 
@@ -106,7 +112,7 @@ def _strip(level: LevelCounts, bars: Bars, marks: Marks) -> Strip:
         edges, heights = days(edges_ms), counts.astype(float)
         steps.append(Steps(edges=edges, heights=heights, color=color, name=name))
     return Strip(
-        name=level.window.label.replace(" every ", "\nevery "),
+        name=_in_lines(level.window),
         steps=tuple(steps) if bars.num_windows else (),
         low=level.expected_low,
         high=level.expected_high,
@@ -115,6 +121,10 @@ def _strip(level: LevelCounts, bars: Bars, marks: Marks) -> Strip:
         marked=marks.counts.astype(float),
         said=_said(level),
     )
+
+
+def _in_lines(window: Window) -> str:
+    return window.label.replace(" every ", "\nevery ").replace(" over ", "\nover ")
 
 
 def _said(level: LevelCounts) -> str:
@@ -155,9 +165,11 @@ def plot_finding(finding: Finding, *, ax: Axes | None = None) -> Axes:
     counts = {finding.window: finding.count} | finding.other_levels
     windows = sorted((as_window(each) for each in counts), key=lambda window: window.size_ms)
     axes = strip_axes(ax, len(windows))
-    longest = windows[-1]
-    begin_ms = min(longest.start_of(finding.window_start_ms), finding.window_start_ms)
-    first, last = days([begin_ms, max(begin_ms + longest.size_ms, finding.window_end_ms)])
+    begin_ms, end_ms = finding.window_start_ms, finding.window_end_ms
+    if not isinstance(longest := windows[-1], Session):
+        begin_ms = min(longest.start_of(begin_ms), begin_ms)
+        end_ms = max(begin_ms + longest.size_ms, end_ms)
+    first, last = days([begin_ms, max(end_ms, begin_ms + 1)])
     axes.set_xlim(first - 0.02 * (last - first), last + 0.02 * (last - first))
     strips = [_of_finding(finding, window, counts[window.label]) for window in windows]
     draw_strips(axes, strips)
@@ -171,7 +183,7 @@ def plot_finding(finding: Finding, *, ax: Axes | None = None) -> Axes:
 
 def _of_finding(finding: Finding, window: Window, count: int) -> Strip:
     own = window.label == finding.window
-    finer = window.size_ms < finding.window_ms
+    finer = not own and window.size_ms < finding.window_end_ms - finding.window_start_ms
     # Of a finer level only the height of its busiest window is known, not which one it is.
     start_ms = finding.window_start_ms if own or finer else window.start_of(finding.window_start_ms)
     end_ms = finding.window_end_ms if own or finer else start_ms + window.size_ms
@@ -184,7 +196,7 @@ def _of_finding(finding: Finding, window: Window, count: int) -> Strip:
         name="this window" if own else "busiest window inside" if finer else "window around it",
     )
     return Strip(
-        name=window.label.replace(" every ", "\nevery "),
+        name=_in_lines(window),
         steps=(steps,),
         low=finding.expected_low if own else None,
         high=finding.expected_high if own else None,
@@ -195,7 +207,9 @@ def _of_finding(finding: Finding, window: Window, count: int) -> Strip:
 
 
 def _inner(finding: Finding, windows: list[Window]) -> list[str]:
-    finer = [each.label for each in windows if each.size_ms < finding.window_ms]
+    length_ms = finding.window_end_ms - finding.window_start_ms
+    others = [each for each in windows if each.label != finding.window]
+    finer = [each.label for each in others if each.size_ms < length_ms]
     if not finer:
         return []
     return [f"of {', '.join(finer)}: the busiest window inside, whose place is not kept"]
@@ -210,6 +224,7 @@ def plot_expected(
     *,
     window_ms: int,
     every_ms: int | None = None,
+    ends_ms: ArrayLike | None = None,
     expected_low: float | None = None,
     expected_high: float | None = None,
     ceiling: float | None = None,
@@ -220,7 +235,8 @@ def plot_expected(
     """Return a plot of counts over time, with their expected range and the flagged windows.
 
     Windows start in any order, epoch ms UTC, every ``every_ms`` where they hop; one of the time
-    shown without a count is drawn as 0. Without ``expected_high`` the range is unknown. More than
+    shown without a count is drawn as 0. Sessions have ``ends_ms``, and are drawn from start to end,
+    in the order of time. Without ``expected_high`` the range is unknown. More than
     500 windows are drawn in groups, each as high as its highest window; the figure says so. The
     title is taken literally; by default it is said from the counts.
 
@@ -233,14 +249,20 @@ def plot_expected(
     """
     times, values = ordered(times_ms, counts)
     every = window_ms if every_ms is None else every_ms
-    bars = bars_of(times, values, every)
-    marks = marks_of(times, values, flagged_ms, every)
+    lengths: Integers | int = every
+    if ends_ms is None:
+        bars = bars_of(times, values, every)
+    else:
+        ends = np.asarray(ends_ms, np.int64)
+        bars, lengths = spans_of(times, values, ends), ends - times
+    marks = marks_of(times, values, flagged_ms, lengths)
     axes = new_axes(ax)
     _limit(axes, bars, [*values.tolist(), expected_high or 0, ceiling or 0])
     _draw_bars(axes, bars, marks)
     _draw_references(axes, expected_low, expected_high, ceiling)
     _draw_marks(axes, marks)
-    _label(axes, window_ms, notes_of(bars, marks))
+    length = format_duration(window_ms) if ends_ms is None else "a session"
+    _label(axes, length, notes_of(bars, marks))
     seen = _range_seen(bars, marks, _range(expected_low, expected_high), ceiling)
     set_title(axes, seen if title is None else title)
     return axes
@@ -301,8 +323,8 @@ def _draw_marks(axes: Axes, marks: Marks) -> None:
     say(axes, text, place, (0, 10.5), **look)
 
 
-def _label(axes: Axes, window_ms: int, notes: list[str]) -> None:
-    label(axes, x="start of window, UTC", y=f"events in {format_duration(window_ms)}", notes=notes)
+def _label(axes: Axes, length: str, notes: list[str]) -> None:
+    label(axes, x="start of window, UTC", y=f"events in {length}", notes=notes)
     in_time(axes.xaxis)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
@@ -397,8 +419,7 @@ def plot_counts(counts: UserCounts, *, ax: Axes | None = None) -> Axes:
     """Return one user's counts in one window, an action a row."""
     told = ((action_in_words(action), count) for action, count in counts.counts.items())
     ranked = sorted(told, key=lambda each: (-each[1], each[0]))
-    length = format_duration(counts.window_end_ms - counts.window_start_ms)
-    when = f"{length} from {counts.window_start:%Y-%m-%d %H:%M} UTC"
+    when = f"{counts.length} from {counts.window_start:%Y-%m-%d %H:%M} UTC"
     seen = f"{shown(counts.user)}: {format_count(counts.total) if ranked else 'nothing'} in {when}"
     return _actions(ranked, seen, ax)
 
@@ -440,10 +461,13 @@ def _actions(ranked: list[tuple[str, int]], seen: str, ax: Axes | None) -> Axes:
 def _over_time(found: Records[UserCounts], ax: Axes | None) -> Axes:
     first = found[0]
     most = max(found, key=lambda each: each.total)
+    ends_ms = [each.window_end_ms for each in found]
+    lengths = {each.window_end_ms - each.window_start_ms for each in found}
     return plot_expected(
         [each.window_start_ms for each in found],
         [each.total for each in found],
-        window_ms=first.window_end_ms - first.window_start_ms,
+        window_ms=max(lengths),
+        ends_ms=ends_ms if len(lengths) > 1 else None,
         title=f"{shown(first.user)}: {format_count(sum(each.total for each in found))} events in "
         f"{format_count(len(found))} windows, {format_count(most.total)} in the busiest",
         ax=ax,
@@ -504,9 +528,8 @@ def _rows(top: Findings, by: str, drawn: str) -> tuple[list[str], Integers]:
 
 def _draw(axes: Axes, top: Findings, rows: Integers) -> None:
     start = np.asarray(top.table["window_start_ms"].to_numpy(), np.int64)
-    length = np.asarray(top.table["window_ms"].to_numpy(), np.int64)
     kinds = np.asarray(top.table["kind"].to_pylist(), object)
-    first, last = days(start), days(start + length)
+    first, last = days(start), days(np.asarray(window_ends_ms(top.table), np.int64))
     for number, kind in enumerate(sorted(set(kinds.tolist()))):
         mine = np.flatnonzero(kinds == kind)
         color, _, marker = LINES[number % len(LINES)]

@@ -38,8 +38,7 @@ from kstoolkit.replica.replicafile import (
 )
 from kstoolkit.replica.segments import DiskSegment, Filling, MemorySegment
 from kstoolkit.rocksdb.faults import DamagedStoreError, NoStoreError, StoreFault
-from kstoolkit.units import format_duration
-from kstoolkit.windows import as_window
+from kstoolkit.windows import as_window, length_label
 
 if TYPE_CHECKING:
     import os
@@ -271,7 +270,7 @@ class CatchUp:
         while level.position is None or level.position < target:
             reader = ChangelogReader(self.changelog, level.position)
             total = reader.rows(window_ms)
-            with telling(self.listeners, format_duration(window_ms), total):
+            with telling(self.listeners, length_label(window_ms), total):
                 level = self._pass(level, reader, total, target)
                 level = replace(
                     level,
@@ -299,7 +298,7 @@ class CatchUp:
             reached = total * (piece + 1) // level.pieces
             since += reached - told
             for each in self.listeners:
-                each.on_batch(format_duration(level.window_ms), records=reached - told)
+                each.on_batch(length_label(level.window_ms), records=reached - told)
             told = reached
             if since >= _BETWEEN_CHECKPOINTS and piece + 1 < level.pieces:
                 level = self._checkpoint(replace(level, pieces_done=piece + 1))
@@ -365,7 +364,7 @@ class CatchUp:
             hint = "Restore again once its run has written that; or restore into another folder."
             raise InputError(message, hint=hint)
         total = reader.rows(window_ms)
-        what = f"{format_duration(window_ms)} from {moment_of(start_ms).isoformat()}"
+        what = f"{length_label(window_ms)} from {moment_of(start_ms).isoformat()}"
         with telling(self.listeners, what, total):
             mark = self._made_anew(window_ms, start_ms, reader, position)
             self._save(level.with_segments({start_ms: mark}))
@@ -438,10 +437,8 @@ def changelog_rows(
     changelog, size_ms = Changelog.open(str(path)), as_window(window).size_ms
     known = changelog.window_lengths_ms()
     if size_ms not in known:
-        message = f"The changelog {path} tells of no windows of {format_duration(size_ms)}."
-        raise InputError(
-            message, hint=f"It has: {', '.join(map(format_duration, known)) or 'none'}."
-        )
+        message = f"The changelog {path} tells of no windows of {length_label(size_ms)}."
+        raise InputError(message, hint=f"It has: {', '.join(map(length_label, known)) or 'none'}.")
     segment = _RecordingSegment()
     for batch in changelog.batches:
         position = Position(batch.epoch, batch.number)

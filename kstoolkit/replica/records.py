@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kstoolkit.formats.actions import action_in_words
 from kstoolkit.moments import moment_of
 from kstoolkit.records import Record, Source, of_source
-from kstoolkit.units import format_count, format_duration
+from kstoolkit.units import format_count, format_duration, format_span
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -67,13 +67,18 @@ class UserCounts(Record):
         """The sum over all actions."""
         return sum(self.counts.values())
 
+    @property
+    def length(self) -> str:
+        """How long the window is, for people; of a session about how long."""
+        length_ms = self.window_end_ms - self.window_start_ms
+        return format_span(length_ms / 1_000) if length_ms % 60_000 else format_duration(length_ms)
+
     def __repr__(self) -> str:
-        length = format_duration(self.window_end_ms - self.window_start_ms)
         told = ", ".join(
             f"{action_in_words(each)} {format_count(n)}" for each, n in self.counts.items()
         )
         start = self.window_start.isoformat()
-        return f"UserCounts({self.user!r}, {length} from {start}: {told or 'no counts'})"
+        return f"UserCounts({self.user!r}, {self.length} from {start}: {told or 'no counts'})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ from kstoolkit.replica.records import Mark
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.rocksdict import rocksdict_options, shared_memory
-from kstoolkit.units import format_duration, parse_duration
-from kstoolkit.windows import as_window
+from kstoolkit.units import parse_duration
+from kstoolkit.windows import as_window, length_label
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -54,14 +54,14 @@ _HOUR_MS = 3_600_000
 
 
 def segment_length_ms(window_ms: int) -> int:
-    """Return how long a segment is: whole windows, an hour or more.
+    """Return how long a segment is: whole windows, an hour or more; of sessions, a day.
 
     Examples
     --------
     >>> segment_length_ms(60_000), segment_length_ms(7 * 60_000), segment_length_ms(86_400_000)
     (3600000, 3780000, 86400000)
     """
-    return -(-_HOUR_MS // window_ms) * window_ms
+    return -(-_HOUR_MS // window_ms) * window_ms if window_ms > 0 else 24 * _HOUR_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def _damaged(folder: Path, why: str) -> FormatError:
     return FormatError(message, hint="Restore the replica into another folder.")
 
 
-_SEGMENT = re.compile(r"(\d+)\.(-?\d+)(\.building)?")
+_SEGMENT = re.compile(r"(-?\d+)\.(-?\d+)(\.building)?")
 
 
 @dataclass(slots=True)
@@ -342,7 +342,7 @@ def check_same_changelog(
     lengths_ms = {level.window_ms for level in levels if level.segments}
     missing = ChangelogReader(changelog).lacks(lengths_ms) if lengths_ms else set()
     if missing and changelog.batches:
-        windows = ", ".join(format_duration(length) for length in sorted(missing))
+        windows = ", ".join(length_label(length) for length in sorted(missing))
         message = (
             f"The replica {str(folder)!r} holds windows of {windows}, of which "
             f"{str(changelog.path)!r} tells nothing."

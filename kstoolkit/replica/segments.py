@@ -118,6 +118,11 @@ class MemorySegment:
         self._rows |= zip(*rows, strict=True)
         return self.mark
 
+    def beginning_with(self, prefix: bytes) -> Pairs:
+        """Return the keys that begin so, in their order, and the bundle of each."""
+        keys = sorted(key for key in self._rows if key.startswith(prefix))
+        return keys, [self._rows[key] for key in keys]
+
     def pages(self, rows: int) -> Iterator[Pairs]:
         """Yield keys and bundles in the order of keys, so many at a time."""
         keys = sorted(self._rows)
@@ -351,6 +356,17 @@ class DiskSegment:
         if keys:
             yield keys, values
 
+    def beginning_with(self, prefix: bytes) -> Pairs:
+        """Return the keys that begin so, in their order, and the bundle of each."""
+        keys: list[bytes] = []
+        values: list[bytes] = []
+        for cursor in self._all_in_order(prefix):
+            if not cursor.key().startswith(prefix):
+                break
+            keys.append(cursor.key())
+            values.append(cursor.value())
+        return keys, values
+
     def check(self) -> None:
         """Read every block once.
 
@@ -362,13 +378,13 @@ class DiskSegment:
         for _ in self._all_in_order():
             pass
 
-    def _all_in_order(self) -> Iterator[RdictIter]:
-        """Yield a cursor at each row, past any index of prefixes and any block cache."""
+    def _all_in_order(self, first: bytes = b"") -> Iterator[RdictIter]:
+        """Yield a cursor at each row from a key on, past any index of prefixes and block cache."""
         options = ReadOptions()
         options.set_total_order_seek(v=True)
         options.fill_cache(False)  # type: ignore[call-arg] # noqa: FBT003 - takes no name
         cursor = self._db.iter(options)
-        cursor.seek_to_first()
+        cursor.seek(first)
         while cursor.valid():
             yield cursor
             cursor.next()
@@ -444,8 +460,10 @@ class Filling:
         start_ms = counters.start_ms[first]
         keys = encode_replica_keys(counters.users, counters.user[first], start_ms)
         updated_ms = np.maximum.reduceat(dated.changed_ms, first) if first.size else start_ms
-        version = countbundle.VERSION if counters.parts is None else countbundle.VERSION_OF_PARTS
-        bundles = Bundles(size, counters.action, counters.count, updated_ms, version)
+        ends, has_parts = counters.end_ms, counters.parts is not None
+        version = countbundle.version_of(has_parts=has_parts, has_ends=ends is not None)
+        lasted = None if ends is None else (ends - counters.start_ms).astype(np.uint64)
+        bundles = Bundles(size, counters.action, counters.count, updated_ms, version, lasted)
         return cls(keys, bundles, start_ms, counters.actions).take(_order(keys))
 
     def by_segment(self, segment_ms: int) -> Iterator[tuple[int, Filling]]:
@@ -483,6 +501,7 @@ class Filling:
             self.bundles.count[rows],
             self.bundles.updated_at_ms[chosen],
             self.bundles.version,
+            None if self.bundles.lasted_ms is None else self.bundles.lasted_ms[rows],
         )
         keys, start_ms = self.keys.take(pa.array(chosen)), self.start_ms[chosen]
         return Filling(keys, bundles, start_ms, self.actions)
@@ -514,7 +533,10 @@ def _merged(
     last = order[np.append(np.diff(place[order]) != 0, True)]
     size = np.bincount(owner[last], minlength=len(found))
     count = np.r_[old.count, fresh.count]
-    return Bundles(size, action_id[last], count[last], fresh.updated_at_ms, fresh.version)
+    lasted = None
+    if old.lasted_ms is not None and fresh.lasted_ms is not None:
+        lasted = np.r_[old.lasted_ms, fresh.lasted_ms][last]
+    return Bundles(size, action_id[last], count[last], fresh.updated_at_ms, fresh.version, lasted)
 
 
 def _order(keys: pa.Array) -> NDArray[np.intp]:
@@ -549,19 +571,40 @@ def counts_of(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts
     value, actions = found
     if value is None:
         return UserCounts(user, start_ms, end_ms, {}, None, dict(_NOTHING))
-    ids, counts, updated_ms = countbundle.decode(value)
+    ids, counts, updated_ms, _ = countbundle.decode(value)
+    named = _named(_texts(ids, actions), value[0])
+    return UserCounts(user, start_ms, end_ms, dict(zip(named, counts, strict=True)), updated_ms)
+
+
+def sessions_of(user: str, start_ms: int, found: Found) -> list[UserCounts]:
+    """Return the sessions of a bundle, which begin at one time: one for each time that they end.
+
+    Raises
+    ------
+    FormatError
+        If it is damaged.
+    """
+    value, actions = found
+    ids, counts, updated_ms, lasted = countbundle.decode(value or b"")
+    named = _named(_texts(ids, actions), (value or b"0")[0])
+    by_end: dict[int, dict[Any, int]] = {}
+    for action, often, lasted_ms in zip(named, counts, lasted or [], strict=True):
+        if often:
+            by_end.setdefault(start_ms + lasted_ms, {})[action] = often
+    return [UserCounts(user, start_ms, end, told, updated_ms) for end, told in by_end.items()]
+
+
+def _texts(ids: list[int], actions: list[str]) -> list[str]:
     try:
-        texts = [actions[place] for place in ids]
+        return [actions[place] for place in ids]
     except IndexError:
         check_ids(max(ids), actions)
         raise
-    named = _named(texts, value[0])
-    return UserCounts(user, start_ms, end_ms, dict(zip(named, counts, strict=True)), updated_ms)
 
 
 def _named(texts: list[str], version: int) -> list[Any]:
     """Return actions as they are told: those of several parts as tuples of their values."""
-    return texts if version == countbundle.VERSION else list(map(values_of, texts))
+    return list(map(values_of, texts)) if countbundle.has_parts(version) else texts
 
 
 def counts_of_page(rows: Pairs, actions: list[str], start_ms: int, end_ms: int) -> list[UserCounts]:

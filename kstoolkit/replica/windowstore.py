@@ -24,12 +24,12 @@ from kstoolkit.changelog.changelog import MIRROR, Changelog, Mirrored
 from kstoolkit.changelog.reader import ChangelogReader
 from kstoolkit.errors import ConfigurationError, FormatError, KafkaError
 from kstoolkit.formats.actions import checked
-from kstoolkit.formats.keys import encode_replica_key
+from kstoolkit.formats.keys import decode_replica_keys, encode_replica_key
 from kstoolkit.moments import moment_ms
 from kstoolkit.records import Records, Viewed, counted
 from kstoolkit.replica.catchup import CatchUp, expire_disk, expire_memory, newest_start_ms
 from kstoolkit.replica.listening import ProgressBar
-from kstoolkit.replica.records import Lag
+from kstoolkit.replica.records import Lag, UserCounts
 from kstoolkit.replica.replicafile import (
     FILE,
     LevelState,
@@ -52,10 +52,11 @@ from kstoolkit.replica.segments import (
     counts_of_page,
     look_up,
     segment_state,
+    sessions_of,
 )
 from kstoolkit.rocksdb.faults import StoreClosedError, StoreFault
-from kstoolkit.units import format_duration, parse_duration
-from kstoolkit.windows import Window, as_window
+from kstoolkit.units import parse_duration
+from kstoolkit.windows import Session, Window, as_window, length_label
 
 if TYPE_CHECKING:
     import os
@@ -66,8 +67,8 @@ if TYPE_CHECKING:
 
     from kstoolkit.moments import Moment
     from kstoolkit.replica.listening import RestoreListener
-    from kstoolkit.replica.records import Mark, SegmentState, UserCounts
-    from kstoolkit.replica.segments import Found, Segment
+    from kstoolkit.replica.records import Mark, SegmentState
+    from kstoolkit.replica.segments import Found, Pairs, Segment
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.units import Duration
 
@@ -95,6 +96,22 @@ def _window_starts(kind: Window, segment_ms: int, since_ms: int | None) -> range
     span = segment_span_ms(kind.size_ms, segment_ms)
     first = span.start + -span.start % kind.every_ms
     return range(first if since_ms is None else max(first, since_ms), span.stop, kind.every_ms)
+
+
+_START_BYTES = 8
+_NO_ROWS: tuple[Pairs, list[str]] = (([], []), [])
+_NO_SESSION = {"updated_at_ms": "the user has no session at this moment"}
+
+
+def _together(user: str, at_ms: int, sessions: list[UserCounts]) -> UserCounts:
+    """Return what a user's sessions at a moment have counted: one, or one for each action."""
+    if not sessions:
+        return UserCounts(user, at_ms, at_ms, {}, None, dict(_NO_SESSION))
+    counts = {action: n for one in sessions for action, n in one.counts.items()}
+    start_ms = min(one.window_start_ms for one in sessions)
+    end_ms = max(one.window_end_ms for one in sessions)
+    updated = [one.updated_at_ms for one in sessions if one.updated_at_ms is not None]
+    return UserCounts(user, start_ms, end_ms, counts, max(updated, default=None))
 
 
 _LOOK_AGAIN_SECONDS = 0.1
@@ -253,7 +270,7 @@ class WindowReader(Viewed):
     @property
     def windows(self) -> tuple[str, ...]:
         """The windows that it has counts of: ``("1 minute", "1 hour")``."""
-        return tuple(format_duration(length) for length in self._opened.levels)
+        return tuple(length_label(length) for length in self._opened.levels)
 
     @property
     def parts(self) -> tuple[str, ...] | None:
@@ -276,7 +293,8 @@ class WindowReader(Viewed):
             Who.
         window
             Which kind: ``"1 hour"``; of a hopping one (``"5 minutes every 1 minute"``) the latest
-            that holds the moment.
+            that holds the moment; of sessions (``"session 30 minutes"``) all that hold it, from
+            the start of the first to the end of the last.
         at
             When: ISO 8601 text, which is in UTC if it names no zone; epoch ms UTC; or an aware
             datetime: one without a zone is refused, as Python's own is in local time.
@@ -298,14 +316,44 @@ class WindowReader(Viewed):
             If there is no such part.
         """
         kind = self._kind(window)
-        start_ms = kind.start_of(moment_ms(at))
+        counted = self._counted(user, kind, moment_ms(at))
+        return counted if by is None else self._summed(counted, by)
+
+    def _counted(self, user: str, kind: Window, at_ms: int) -> UserCounts:
+        if isinstance(kind, Session):
+            begun = self._sessions(user, kind, at_ms - kind.longest_ms, at_ms)
+            return _together(user, at_ms, [one for one in begun if one.window_end_ms >= at_ms])
+        start_ms = kind.start_of(at_ms)
         key = _key(user, start_ms)
         segment_ms = _segment_of(kind, start_ms)
         found = self._opened.ask(
             kind.size_ms, segment_ms, lambda segment: look_up(segment, key), _NOTHING
         )
-        counted = counts_of(user, start_ms, start_ms + kind.size_ms, found)
-        return counted if by is None else self._summed(counted, by)
+        return counts_of(user, start_ms, start_ms + kind.size_ms, found)
+
+    def _sessions(
+        self, user: str, kind: Session, since_ms: int | None, until_ms: int | None
+    ) -> list[UserCounts]:
+        """Return a user's sessions that begin between two moments, the earliest first."""
+        prefix, found = _key(user, 0)[:-_START_BYTES], list[UserCounts]()
+        for segment_ms in self._opened.starts_ms(kind.size_ms):
+            span = segment_span_ms(kind.size_ms, segment_ms)
+            if (since_ms or span.start) >= span.stop or (until_ms or span.start) < span.start:
+                continue
+            (keys, values), actions = self._opened.ask(
+                kind.size_ms,
+                segment_ms,
+                lambda segment: (segment.beginning_with(prefix), segment.actions),
+                _NO_ROWS,
+            )
+            names, starts = decode_replica_keys(keys)
+            for name, start_ms, value in zip(names, starts.tolist(), values, strict=True):
+                if name == user:  # and no longer one that begins so
+                    found += sessions_of(user, start_ms, (value, actions))
+        low, high = since_ms, until_ms
+        inside = [one for one in found if low is None or one.window_start_ms >= low]
+        inside = [one for one in inside if high is None or one.window_start_ms <= high]
+        return sorted(inside, key=lambda one: (one.window_start_ms, one.window_end_ms))
 
     def _summed(self, counted: UserCounts, by: str | Sequence[str]) -> UserCounts:
         """Return the sums of a user's counts by some parts of their actions."""
@@ -340,6 +388,9 @@ class WindowReader(Viewed):
             message = f"The users are {users!r}, which is one text."
             raise ConfigurationError(message, hint=f"Give a list of them: [{users!r}].")
         kind, named = self._kind(window), list(users)
+        if isinstance(kind, Session):
+            each = [self._counted(user, kind, moment_ms(at)) for user in named]
+            return Records(each, "users' counts")
         start_ms = kind.start_of(moment_ms(at))
         end_ms = start_ms + kind.size_ms
         keys = [_key(user, start_ms) for user in named]
@@ -365,6 +416,9 @@ class WindowReader(Viewed):
             How many users to yield at once, at most.
         """
         kind = self._kind(window)
+        if isinstance(kind, Session):
+            message = f"Users' sessions ({kind.label}) have no start in common to go through."
+            raise ConfigurationError(message, hint="Ask for users by get_many or history.")
         if page < 1:
             message = f"A page of {page} users makes no sense."
             raise ConfigurationError(message, hint="Give 1 or more.")
@@ -383,7 +437,13 @@ class WindowReader(Viewed):
             From the window on that holds this moment; by default from the beginning.
         """
         kind = self._kind(window)
-        since_ms = None if since is None else kind.start_of(moment_ms(since))
+        since_ms = None if since is None else moment_ms(since)
+        if isinstance(kind, Session):
+            begin_ms = None if since_ms is None else since_ms - kind.longest_ms
+            sessions = self._sessions(user, kind, begin_ms, None)
+            late = [one for one in sessions if since_ms is None or one.window_end_ms >= since_ms]
+            return Records(late, "sessions")
+        since_ms = None if since_ms is None else kind.start_of(since_ms)
         found: list[UserCounts] = []
         for segment_ms in self._opened.starts_ms(kind.size_ms):
             starts = _window_starts(kind, segment_ms, since_ms)
@@ -402,7 +462,7 @@ class WindowReader(Viewed):
         """Return the segments, by window and time."""
         states: list[SegmentState | None] = []
         for window_ms in self._opened.levels:
-            about = partial(segment_state, window=format_duration(window_ms))
+            about = partial(segment_state, window=length_label(window_ms))
             for start_ms in self._opened.starts_ms(window_ms):
                 span_ms = segment_span_ms(window_ms, start_ms)
                 folder = segment_folder(self.path, window_ms, start_ms)
@@ -770,7 +830,7 @@ class WindowStore(WindowReader):
 
 
 def _warn_of_unknown(memory: Mapping[int, MemoryLevel], changelog: Changelog) -> None:
-    lacking = [format_duration(each) for each, level in memory.items() if not level.has_begun]
+    lacking = [length_label(each) for each, level in memory.items() if not level.has_begun]
     if lacking:
         message = f"The changelog {changelog.path} has no windows of {', '.join(lacking)} so far."
         warnings.warn(message, UserWarning, stacklevel=3)

@@ -210,7 +210,7 @@ def drawing(series: LevelCounts, *, name: str, label: str) -> Html:
     """
     options: dict[str, Any] = {
         name: getattr(series, name)
-        for name in ("flagged_ms", "expected_low", "expected_high", "ceiling")
+        for name in ("flagged_ms", "ends_ms", "expected_low", "expected_high", "ceiling")
     }
     options |= {"window_ms": series.window.size_ms, "every_ms": series.window.every_ms}
     with style.context("default", after_reset=True):

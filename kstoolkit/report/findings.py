@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from kstoolkit.findings.finding import chance
+from kstoolkit.findings.finding import LONGER, chance, ends_ms
 from kstoolkit.markup import Html, element, isolated, joined, sentence, text
 from kstoolkit.report.figures import plotted
 from kstoolkit.report.frames import line
@@ -47,7 +47,7 @@ def findings_part(findings: Findings, ids: Ids, limit: int | None) -> ReportPart
     body = joined(line(findings), plotted(findings, key), at_a_glance, told)
     starts = findings.table["window_start_ms"]
     first = pc.min(starts).as_py()
-    last = pc.max(pc.add(starts, findings.table["window_ms"])).as_py()
+    last = pc.max(ends_ms(findings.table)).as_py()
     section = Section(key=key, heading=heading, body=body)
     return ReportPart(title="Findings", section=section, span_ms=(first, last))
 
@@ -113,6 +113,8 @@ def _expected(finding: Finding) -> str:
 
 
 def _chance(finding: Finding) -> str:
+    if finding.kind == LONGER:
+        return f"unknown ({finding.rule[0].lower()}{finding.rule[1:]})"
     if finding.ceiling is not None:
         return f"unknown (ceiling {format_count(finding.ceiling)})"
     return chance(finding.log10_probability)

@@ -140,8 +140,10 @@ class _Story:
         if not self.num_others:
             return ""
         number = format_count(self.num_others)
-        others = "one other window" if self.num_others == 1 else f"{number} other windows"
-        return f" Also found: {others} of {self.finding.window}, marked in the plot."
+        what = "window" if self.series.ends_ms is None else "session"
+        others = f"one other {what}" if self.num_others == 1 else f"{number} other {what}s"
+        of = f" of {self.finding.window}" if what == "window" else ""
+        return f" Also found: {others}{of}, marked in the plot."
 
 
 def _stories(run: Run, findings: Findings, top: int) -> list[_Story]:
@@ -176,13 +178,15 @@ def _series(settings: Settings, level: pa.Table, finding: Finding, same: pa.Tabl
     is_whole = finding.by is None or finding.by == settings.parts
     level = level if is_whole else by_parts(level, finding.by)
     mine = _about(level, user=finding.user, action=finding.action)
-    times, counts = mine["window_start_ms"].to_numpy(), mine["count"].to_numpy()
-    order, start = np.argsort(times), finding.window_start_ms
-    times, counts = times[order], counts[order].astype(np.int64)
+    mine = mine.sort_by("window_start_ms")
+    is_session, start = finding.session_end_ms is not None, finding.window_start_ms
+    times, counts = mine["window_start_ms"].to_numpy(), mine["count"].to_numpy().astype(np.int64)
+    ends = mine["end_ms"].to_numpy() if is_session and mine.num_rows else times
     if start not in times:
         # A count that is too small to be recorded is still known from its finding.
         place = np.searchsorted(times, start)
         times, counts = np.insert(times, place, start), np.insert(counts, place, finding.count)
+        ends = np.insert(ends, place, finding.window_end_ms)
     least = dict(zip(settings.windows, settings.min_count, strict=False))
     return LevelCounts(
         window=as_window(finding.window),
@@ -193,6 +197,7 @@ def _series(settings: Settings, level: pa.Table, finding: Finding, same: pa.Tabl
         expected_high=finding.expected_high,
         ceiling=finding.ceiling,
         min_count=least.get(finding.window, 1),
+        ends_ms=ends if is_session else None,
     )
 
 
@@ -227,10 +232,13 @@ def _figure(name: str, story: _Story) -> Html:
     finding, series = story.finding, story.series
     label = f"{shortened(finding.what, 100)} by {shortened(finding.user, 100)}."
     drawn = drawing(series, name=name, label=f"{label} {described(series)}")
-    return framed(drawn, f"Counts of windows of {finding.window}; {_without_bar(series)}.")
+    what = "windows of " if series.ends_ms is None else "each "
+    return framed(drawn, f"Counts of {what}{finding.window}; {_without_bar(series)}.")
 
 
 def _without_bar(series: LevelCounts) -> str:
+    if series.ends_ms is not None:
+        return "a bar goes from its first event to its last"
     if series.min_count <= 1:
         return "one without a bar had no events"
     return f"one without a bar had fewer than {format_count(series.min_count)} events"

@@ -19,7 +19,8 @@ from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.growth import growth
-from kstoolkit.units import format_bytes, format_duration
+from kstoolkit.units import format_bytes
+from kstoolkit.windows import length_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -127,7 +128,7 @@ def _windows(changelog: Changelog, lengths: Iterable[int]) -> pa.Table:
     moments = pa.timestamp("ms", tz="UTC")
     return pa.table(
         {
-            "window": [format_duration(length) for length, *_ in told],
+            "window": [length_label(length) for length, *_ in told],
             "first_start": pa.array([first for _, first, _ in told], moments),
             "last_end": pa.array([last + length for length, _, last in told], moments),
         }

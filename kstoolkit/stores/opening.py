@@ -18,7 +18,8 @@ from kstoolkit.stores.rows.segmentedstore import SegmentedStore, segment_folders
 from kstoolkit.stores.rows.statestore import StateStore
 from kstoolkit.stores.spark.checkpoint import spark_place
 from kstoolkit.stores.spark.sparkstore import SparkStore
-from kstoolkit.units import format_duration, parse_duration
+from kstoolkit.units import parse_duration
+from kstoolkit.windows import length_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -196,10 +197,10 @@ def _check_is_windows(folder: Path, level: Path, read_as: ReadAs) -> None:
     if read_as.kind is not None and Kind.WINDOW not in kinds_named(read_as.kind):
         wrong = f"kind={read_as.kind!r}"
     elif read_as.window_size_ms not in {None, window_ms}:
-        wrong = f"window_size={format_duration(read_as.window_size_ms or 0)!r}"
+        wrong = f"window_size={length_label(read_as.window_size_ms or 0)!r}"
     elif read_as.column_family not in {None, DEFAULT}:
         wrong = f"column_family={read_as.column_family!r}"
     if wrong is not None:
-        length = format_duration(window_ms)
+        length = length_label(window_ms)
         message = f"{wrong} is told of {folder}, a level of a replica: windows of {length}."
         raise ConfigurationError(message, hint="Leave it out: the replica tells it.")

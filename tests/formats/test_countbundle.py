@@ -91,7 +91,7 @@ def test_damaged_bundles_are_told(value: bytes) -> None:
 @pytest.mark.parametrize("value", [b"", b"\x02abc"])
 def test_an_unknown_version_is_told_with_both_versions(value: bytes) -> None:
     for read in (countbundle.decode, lambda one: countbundle.decode_many([one])):
-        with pytest.raises(FormatError, match="up to version 4"):
+        with pytest.raises(FormatError, match="up to version 9"):
             read(value)
 
 
@@ -114,6 +114,28 @@ def test_any_bytes_are_read_or_told(values: list[bytes]) -> None:
     assert read.updated_at_ms.tolist() == [each.updated_at_ms for each in singly]
     assert read.action_id.tolist() == [action for each in singly for action in each.action_ids]
     assert read.count.tolist() == [count for each in singly for count in each.counts]
+
+
+@given(ROWS, st.sampled_from([7, 9]), st.data())
+def test_bundles_of_sessions_say_how_long_each_lasted(
+    rows: Rows, version: int, data: st.DataObject
+) -> None:
+    plain = columns(rows)
+    times = st.lists(
+        st.integers(0, 2**64 - 1), min_size=len(plain.count), max_size=len(plain.count)
+    )
+    lasted = np.array(data.draw(times), np.uint64)
+    values = countbundle.encode_many(replace(plain, version=version, lasted_ms=lasted)).to_pylist()
+    read = countbundle.decode_many(values)
+    assert (as_rows(read), read.version) == (rows, version)
+    assert read.lasted_ms is not None
+    assert read.lasted_ms.tolist() == lasted.tolist()
+    singly = [countbundle.decode(value) for value in values]
+    assert [each for one in singly for each in one.lasted_ms or ()] == lasted.tolist()
+    message = countbundle._MESSAGE.FromString(values[0][1:])
+    assert list(message.count) == singly[0].counts + (singly[0].lasted_ms or [])
+    written = values[0][:1] + bytes([0x18, 0]) + message.SerializeToString()  # another order
+    assert countbundle.decode_many([written]).count.tolist() == singly[0].counts
 
 
 @given(ROWS)

@@ -42,7 +42,13 @@ def as_rows(columns: ActionBundles) -> list[ActionBundle]:
     counts, times = columns.count.tolist(), columns.updated_at_ms.tolist()
     edges = [0, *np.cumsum(columns.size).tolist()]
     spans = zip(edges[:-1], edges[1:], times, strict=True)
-    return [ActionBundle(texts[a:b], counts[a:b], when) for a, b, when in spans]
+    lasted = None if columns.lasted_ms is None else columns.lasted_ms.tolist()
+    return [
+        ActionBundle(
+            texts[a:b], counts[a:b], when, lasted_ms=None if lasted is None else lasted[a:b]
+        )
+        for a, b, when in spans
+    ]
 
 
 def message(bundle: ActionBundle) -> Any:
@@ -145,8 +151,8 @@ def test_damaged_bundles_are_told_wherever_they_stand(hexed: str, many: int) -> 
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        (b"\x06abc", "version 6.*up to version 5"),
-        (b"\xffabc", "version 255.*up to version 5"),
+        (b"\x06abc", "a block of many users' counts"),
+        (b"\xffabc", "version 255.*up to version 8"),
         (b"\x01abc", "a block of many users' counts"),
         (b"\x03abc", "a block of many users' counts"),
         (b"\x00abc", "4 bytes that are no CountBundle"),
@@ -173,7 +179,11 @@ def damaged(draw: st.DrawFn) -> bytes:
     return bytes(value[:cut])
 
 
-JUNK = st.binary(max_size=30) | st.binary(max_size=30).map(lambda junk: b"\x02\x12" + junk)
+JUNK = (
+    st.binary(max_size=30)
+    | st.binary(max_size=9).map(lambda junk: b"\x08\x12" + junk)
+    | st.binary(max_size=30).map(lambda junk: b"\x02\x12" + junk)
+)
 
 
 @given(st.lists(JUNK | damaged(), max_size=5), st.sampled_from([0, 30]))
@@ -183,7 +193,8 @@ def test_any_bytes_are_read_as_protobuf_reads_them_or_told(values: list[bytes], 
         singly = [topicbundle._decode(value) for value in values]
     except FormatError:
         singly = None
-    if singly is None or len({bundle.parts for bundle in singly}) > 1:
+    kinds = {(each.parts, each.lasted_ms is None) for each in singly or ()}
+    if singly is None or len(kinds) > 1:
         with pytest.raises(FormatError):
             topicbundle.decode_many(values)
         return
@@ -216,6 +227,28 @@ def test_bundles_in_parts_come_back_with_the_parts_names(
     read = topicbundle.decode_many(values)
     assert as_rows(read) == rows
     assert read.parts == (PARTS if rows else None)
+
+
+@given(ROWS, st.sampled_from([None, PARTS]), st.data())
+def test_bundles_of_sessions_come_back_with_how_long_each_lasted(
+    rows: list[ActionBundle], parts: tuple[str, ...] | None, data: st.DataObject
+) -> None:
+    told = [
+        row._replace(parts=parts, lasted_ms=[data.draw(COUNTS) for _ in row.counts]) for row in rows
+    ]
+    values = encoded(told)
+    read = topicbundle.decode_many(values)
+    assert as_rows(read) == [row._replace(parts=None) for row in told]
+    assert read.parts == (parts if rows else None)
+    assert [topicbundle._decode(value) for value in values] == told
+    assert _BundleLayout(ByteColumn.of(values), 8, topicbundle._ending(parts)).is_ours.all()
+
+
+def test_sessions_and_windows_are_not_mixed() -> None:
+    rows = [ActionBundle(["a"], [1], 0), ActionBundle(["a"], [1], 0, lasted_ms=[5])]
+    for some in (rows, rows[::-1]):
+        with pytest.raises(FormatError, match="other parts of an action"):
+            topicbundle.decode_many([*encoded(some[:1]), *encoded(some[1:])])
 
 
 def test_records_of_other_parts_are_not_mixed() -> None:

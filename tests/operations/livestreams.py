@@ -91,13 +91,19 @@ def compiled(folder: Path) -> Path:
     return folder
 
 
-def ran(broker: Broker, classes: Path, folder: Path, application: str, form: str) -> Live:
+def ran(broker: Broker, classes: Path, folder: Path, name: str, form: str) -> Live:
     """Write events of ten minutes, and return what the application makes of them."""
-    number = _write(broker, application)
+    return application(broker, classes, folder, name, form, number=_write(broker, name))
+
+
+def application(
+    broker: Broker, classes: Path, folder: Path, name: str, form: str, *, number: int
+) -> Live:
+    """Return what the application makes of so many records of its topics."""
     java = [str(find_java().home / "bin" / "java"), "-Xmx256m", "-XX:TieredStopAtLevel=1"]
     classpath = ["-cp", f"{classes}{os.pathsep}{_jars()}", SOURCE.stem]
-    _run(*java, *classpath, broker.bootstrap, str(folder), str(number), form, application)
-    return Live(broker, application, folder)
+    _run(*java, *classpath, broker.bootstrap, str(folder), str(number), form, name)
+    return Live(broker, name, folder)
 
 
 def _jars() -> str:

@@ -21,7 +21,7 @@ from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.counts import changelog_counts, replica_counts
 from kstoolkit.stores.rows.readable import HasRows, Readable, Rows
-from kstoolkit.units import format_duration
+from kstoolkit.windows import length_label
 
 if TYPE_CHECKING:
     import os
@@ -70,7 +70,7 @@ def own_counts(
     folder = Path(path).absolute()
     if is_replica_level(folder):
         with WindowReader.open(folder.parent) as replica:
-            length = format_duration(int(folder.name))
+            length = length_label(int(folder.name))
             yield replica_counts(replica, window=length, action=action, total=total, where=where)
         return
     changelog = _changelog(folder)
@@ -78,7 +78,7 @@ def own_counts(
         yield None
         return
     if window_size is None:
-        known = ", ".join(format_duration(each) for each in changelog.window_lengths_ms())
+        known = ", ".join(length_label(each) for each in changelog.window_lengths_ms())
         message = f"The changelog {changelog.path} has counts of windows of {known}."
         raise ConfigurationError(message, hint=naming("Say of which, by {window_size}."))
     counted: dict[str, Any] = {"action": action, "total": total, "where": where}

@@ -36,7 +36,7 @@ from kstoolkit.formats.streams.recognising import recognise
 from kstoolkit.records import Records
 from kstoolkit.replica.replicafile import FILE, segment_span_ms
 from kstoolkit.stores.discovery.found import FoundSegment, FoundStore, OnDisk, folder_bytes, on_disk
-from kstoolkit.units import format_duration
+from kstoolkit.windows import length_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -391,7 +391,7 @@ def replica_level(level: Path, only: Path | None = None) -> FoundStore:
         str(only or level),
         "kstoolkit",
         level.parent.name,
-        format_duration(window_ms),
+        length_label(window_ms),
         kind="window",
         confidence=1.0,
         reasons=("a level of a replica",),
@@ -401,4 +401,4 @@ def replica_level(level: Path, only: Path | None = None) -> FoundStore:
 
 
 def _is_length(name: str) -> bool:
-    return name.isascii() and name.isdigit()
+    return name.isascii() and name.removeprefix("-").isdigit()  # sessions are named by minus a gap

@@ -32,8 +32,7 @@ from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
 from kstoolkit.stores.rows.segmentedstore import InSegments, StoreSegments, segment_folders
 from kstoolkit.stores.rows.statestore import StateStore
-from kstoolkit.units import format_duration
-from kstoolkit.windows import as_window
+from kstoolkit.windows import as_window, length_label
 
 if TYPE_CHECKING:
     import os
@@ -52,7 +51,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Told:
-    """Counts of some users and windows: ``size`` actions each, which stand beside each other."""
+    """Counts of some users and windows: ``size`` actions each, which stand beside each other.
+
+    Of sessions, ``end_ms`` says when that of each action ended.
+    """
 
     user: pa.Array
     start_ms: NDArray[np.int64]
@@ -60,6 +62,7 @@ class Told:
     action: pa.Array
     count: NDArray[np.uint64]
     updated_at_ms: NDArray[np.int64] | None = None
+    end_ms: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +108,15 @@ class CountRows:
         return self._rows(told, ByteColumn.from_arrow(_as_json(told)))
 
     def _rows(self, told: Told, value: ByteColumn) -> RowColumns:
-        updated = told.updated_at_ms
+        updated, ends = told.updated_at_ms, told.start_ms + self.window_ms
+        if told.end_ms is not None and len(ends):
+            ends = np.maximum.reduceat(told.end_ms, run_edges(told.size)[:-1])
         return RowColumns(
             np.arange(len(told.start_ms)),
             ByteColumn.from_arrow(told.user),
             value,
             window_start_ms=pa.array(told.start_ms),
-            window_end_ms=pa.array(told.start_ms + self.window_ms),
+            window_end_ms=pa.array(ends),
             timestamp_ms=None if updated is None else pa.array(updated),
         )
 
@@ -129,6 +134,7 @@ def _of_actions(told: Told, mask: NDArray[np.bool_]) -> Told:
         told.action.filter(pa.array(mask)),
         told.count[mask],
         None if updated is None else updated[row],
+        None if told.end_ms is None else told.end_ms[mask],
     )
 
 
@@ -188,7 +194,7 @@ def changelog_counts(
         If there is no changelog.
     """
     source = changelog if isinstance(changelog, Changelog) else Changelog.open(Path(changelog))
-    known = [format_duration(each) for each in source.window_lengths_ms()]
+    known = [length_label(each) for each in source.window_lengths_ms()]
     counted = CountRows(as_window(window).size_ms, action, total, where)
     return _counts_of(source, "The changelog", known, counted, source.parts())
 
@@ -220,7 +226,7 @@ def _counts_of(
     parts: tuple[str, ...] | None,
 ) -> Readable:
     checked(("action",) if parts is None else parts, list(counted.chosen), what="where")
-    length = format_duration(counted.window_ms)
+    length = length_label(counted.window_ms)
     if length not in known:
         message = f"{what} {str(held.path)!r} has no windows of {length}."
         raise ConfigurationError(message, hint=f"It has: {', '.join(known) or 'none'}.")
@@ -236,7 +242,7 @@ class _Counts:
 
     @property
     def name(self) -> str:
-        return f"{self.held.path}, {format_duration(self.rows.window_ms)}"
+        return f"{self.held.path}, {length_label(self.rows.window_ms)}"
 
     def read(self, asked: Asked) -> Iterator[RowColumns]:
         if isinstance(self.held, Changelog):
@@ -258,7 +264,7 @@ def _told_by_changelog(changelog: Changelog, rows: CountRows, asked: Asked) -> I
 
 def _told_by_replica(replica: WindowReader, rows: CountRows, asked: Asked) -> Iterator[Told]:
     """Yield counts segment by segment."""
-    options, length = segment_options(as_profile(None)), format_duration(rows.window_ms)
+    options, length = segment_options(as_profile(None)), length_label(rows.window_ms)
     for state in replica.segments():
         if state.window == length and _may_hold(state, asked):
             with closing(DiskSegment(_folder_of(state), options)) as segment:
@@ -281,6 +287,8 @@ def _told_by(counters: Counters, rows_of: CountRows) -> Iterator[Told]:
             np.diff(chosen),
             texts.take(pa.array(counters.action[rows])),
             counters.count[rows],
+            None,
+            None if counters.end_ms is None else counters.end_ms[rows],
         )
 
 
@@ -316,7 +324,12 @@ def _told_in(
             bundles.count,
             bundles.updated_at_ms,
         )
-        yield _of_actions(told, wanted[bundles.action_id]) if rows.chosen else told
+        chosen = wanted[bundles.action_id]
+        if bundles.lasted_ms is not None:  # where a count of 0 is that of no session
+            begun_ms = np.repeat(starts_ms, bundles.size)
+            told = replace(told, end_ms=begun_ms + bundles.lasted_ms.astype(np.int64))
+            chosen &= bundles.count > 0
+        yield told if chosen.all() else _of_actions(told, chosen)
 
 
 class ReplicaLevel(InSegments, HasRows):
@@ -334,7 +347,7 @@ class ReplicaLevel(InSegments, HasRows):
 
     def __init__(self, path: Path, read_as: ReadAs) -> None:
         self.path = path
-        self.window = format_duration(int(path.name))
+        self.window = length_label(int(path.name))
         self.read_as = ReadAs(
             key_serde=read_as.key_serde or "string", value_serde=read_as.value_serde or "json"
         )
@@ -374,7 +387,7 @@ class ReplicaSegment(StateStore):
     @property
     def name(self) -> str:
         """The length of its windows: ``"1 hour"``."""
-        return format_duration(self._window_ms)
+        return length_label(self._window_ms)
 
     @property
     def key_serde(self) -> Serde:
