@@ -75,8 +75,9 @@ def counts(
     Of a run that goes on, they are those that were flushed by now; long windows are flushed less
     often, ten minutes apart at the most: as of when, is said beside them.
     The fields of --json and --csv: window_start_ms and window_end_ms (epoch ms UTC; the end is
-    outside), user, action, count. Where an action has several parts, these stand in its place under
-    their names; with --by, those alone that it names, and with --total none.
+    outside, but a session's is its last event), user, action, count. Where an action has several
+    parts, these stand in its place under their names; with --by, those alone that it names, and
+    with --total none.
     """
     _check_one_format("--csv", are_both=as_json and as_csv)
     run = _opened(out, kafka_config)
@@ -93,7 +94,7 @@ def counts(
         whose = "" if user is None else f" of {user!r}"
         note(f"No counts{whose} in windows of {chosen.label}.")
     else:
-        _show_counts(found, limit)
+        _show_counts(found, limit, with_ends=chosen.size_ms < 0)
     _say_as_of(run, chosen.label)
 
 
@@ -348,14 +349,16 @@ def _plain(column: pd.Series[Any]) -> list[Any]:
     return column.tolist()
 
 
-def _show_counts(found: pd.DataFrame, limit: int) -> None:
+def _show_counts(found: pd.DataFrame, limit: int, *, with_ends: bool) -> None:
     top = found.head(limit)
-    starts = top["window_start"].dt.strftime("%Y-%m-%d %H:%M:%S")
+    times = {"window start (UTC)": top["window_start"]}
+    times |= {"last event (UTC)": top["window_end"]} if with_ends else {}
     parts = list(found.columns[3:-1])
     texts = [top[name].where(top[name].notna(), "none") for name in parts]
     figures = map(format_count, top["count"])
-    cells = [list(row) for row in zip(starts, *texts, figures, top["user"], strict=True)]
-    print_table(["window start (UTC)", *parts, "count", "user"], cells, right="count")
+    texts = [each.dt.strftime("%Y-%m-%d %H:%M:%S") for each in times.values()] + texts
+    cells = [list(row) for row in zip(*texts, figures, top["user"], strict=True)]
+    print_table([*times, *parts, "count", "user"], cells, right="count")
     _announce(len(top), len(found), "counts", "--json and --csv print all; --limit N more")
 
 

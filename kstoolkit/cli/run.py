@@ -43,7 +43,7 @@ def run(
         "1 minute,1 hour,1 day",
         metavar="LENGTHS",
         help="Windows to count in, with commas between. Each length divides the next; '5 minutes "
-        "every 1 minute' is one that hops.",
+        "every 1 minute' is one that hops, 'session 30 minutes' ends with a pause as long.",
     ),
     rules: str | None = options.RULES,
     file_format: Format | None = options.FILE_FORMAT,

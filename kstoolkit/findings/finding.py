@@ -60,13 +60,18 @@ def sentence(finding: Finding) -> str:
         per = one if one.startswith("a") else f"in {one}"
         parts.append(f"more than the ceiling of {format_count(finding.ceiling)} {per}")
     if finding.kind == LONGER:
-        parts.append(finding.rule[0].lower() + finding.rule[1:].split(" per ", 1)[0])
+        parts.append(too_long(finding))
     parts.append(_usual(finding))
     if finding.log10_probability is not None:
         parts.append(f"chance of this or more: {chance(finding.log10_probability)}")
     if finding.first_seen_window is not None:
         parts.append(f"first seen in a window of {finding.first_seen_window}")
     return "; ".join(part for part in parts if part) + "."
+
+
+def too_long(finding: Finding) -> str:
+    """Return what a session was longer than, as the rule's name says: ``"longer than 6 hours"``."""
+    return finding.rule.split(" per ", 1)[0].lower()
 
 
 def _lasting(finding: Finding) -> str:
@@ -240,7 +245,7 @@ def _cells(row: Finding) -> tuple[str, ...]:
     if row.ceiling is not None:
         why = f"ceiling {format_count(row.ceiling)}"
     if row.kind == LONGER:
-        why = row.rule
+        why = too_long(row)
     count = format_count(row.count)
     return (row.user, row.what, row.window, start, count, row.expected, why)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from kstoolkit.findings.finding import LONGER, chance, ends_ms
+from kstoolkit.findings.finding import LONGER, chance, ends_ms, too_long
 from kstoolkit.markup import Html, element, isolated, joined, sentence, text
 from kstoolkit.report.figures import plotted
 from kstoolkit.report.frames import line
@@ -114,7 +114,7 @@ def _expected(finding: Finding) -> str:
 
 def _chance(finding: Finding) -> str:
     if finding.kind == LONGER:
-        return f"unknown ({finding.rule[0].lower()}{finding.rule[1:]})"
+        return f"unknown ({too_long(finding)})"
     if finding.ceiling is not None:
         return f"unknown (ceiling {format_count(finding.ceiling)})"
     return chance(finding.log10_probability)

@@ -85,7 +85,7 @@ def test_what_came_before_a_part_of_it_was_found_stays() -> None:
 def test_sessions_and_windows_are_stories_of_their_own() -> None:
     day = ceiling("1 day", DAY, START - START % DAY)
     both = folded(session(0, 50, kind="Ceiling"), ceiling("1 hour", HOUR), day)
-    assert [each.window for each in both] == ["1 day", "session 30 minutes"]
+    assert {each.window for each in both} == {"1 day", "session 30 minutes"}
 
 
 def test_merging_nothing_is_nothing() -> None:
