@@ -2,6 +2,7 @@
 # make test    install what the tests need, run all of them but the longest
 # make test-long   run the longest, as twenty kills, and try properties on more examples
 # make bench   compare the rates and the memory of the main job with its rivals
+# make bench-keys  what keys of several columns cost, and sessions, beside one action
 # make soak    two live runs, while files, clocks and kills misbehave: some minutes
 # make bench-years  make the folder of a month of batches, and ask it
 # make lab     open JupyterLab on the notebooks
@@ -30,7 +31,7 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test test-long bench bench-years soak lab notebooks docs lint clean chromium classes compiled
+.PHONY: run test test-long bench bench-keys bench-years soak lab notebooks docs lint clean chromium classes compiled
 .PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:
 
@@ -47,6 +48,9 @@ test-long: installed-for-tests chromium classes
 
 bench: installed-for-tests
 	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+bench-keys: installed-for-tests
+	$(BIN)/python -m tests.benchmarks.keys $(BENCH)
 
 soak: installed-for-tests
 	$(BIN)/python -m tests.pipeline.soak $(SOAK)

@@ -448,18 +448,46 @@ def test_topics_carry_parts_both_ways(
     for path in paths:
         topic.write_values(path.read_text().splitlines())
     address = f"kafka://{broker.bootstrap}/parts-changelog-{blocks}"
-    pipeline = kst.Pipeline(
-        source=topic.source(action=list(PARTS)),
-        changelog=kst.kafka_changelog(address, blocks=blocks),
+    events_at = f"kafka://{broker.bootstrap}/parts-{blocks}"
+    with spawned(TOPICS, tmp_path, events_at, address, str(blocks)) as process:
+        commits = tmp_path / "out" / "checkpoint" / "commits"
+        until(lambda: newest(commits) >= 0, "a batch", seconds=240)
+        kill_group(process)
+    changelog = kst.kafka_changelog(address)
+    replica = WindowStore.restore(changelog, path=tmp_path / "replica", progress=False)
+    with replica, replica.follow(changelog) as standby:
+        check(
+            through(events_at, address, blocks=blocks).run(tmp_path / "out", progress=False), paths
+        )
+        standby.step()
+        wanted: dict[tuple[int, str], dict[Any, int]] = {}
+        for (start, user, *parts), count in expected(paths).items():
+            wanted.setdefault((start, user), {})[tuple(parts)] = count
+        for (start, user), counts in wanted.items():
+            assert replica.get(user, window=HOUR, at=start).counts == counts
+
+
+TOPICS = """
+    import sys
+    from pathlib import Path
+    from kstoolkit.pipeline.session import spark_session
+    from tests.pipeline.test_parts import through
+    spark_session("local[2]")
+    folder, events, changelog, blocks = sys.argv[1:]
+    pipeline = through(events, changelog, blocks=blocks == "True")
+    pipeline.run(Path(folder, "out"), progress=False)
+"""
+
+
+def through(events_at: str, changelog: str, *, blocks: bool) -> kst.Pipeline:
+    """Return a run from a topic into another one, in several batches."""
+    columns: dict[str, Any] = {"event_time": "time", "user": "user", "action": list(PARTS)}
+    return kst.Pipeline(
+        source=kst.kafka_topic(events_at, max_records_per_batch=700, **columns),
+        changelog=kst.kafka_changelog(changelog, blocks=blocks),
         rules=RULES,
         buckets=2,
     )
-    check(pipeline.run(tmp_path / "out", progress=False), paths)
-    changelog = kst.kafka_changelog(address)
-    replica = WindowStore.restore(changelog, path=tmp_path / "replica", progress=False)
-    with replica:
-        (start, user, *parts), count = next(iter(expected(paths).items()))
-        assert replica.get(user, window=HOUR, at=start).counts[tuple(parts)] == count
 
 
 def test_all_that_a_user_does_can_be_judged_where_an_action_is_one_column(tmp_path: Path) -> None:
