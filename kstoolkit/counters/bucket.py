@@ -148,8 +148,8 @@ class Segments:
         near = range(first_ms - self.length_ms + 1, last_ms + session.gap_ms + 1)
         held = [counters_in(self.blocks, self._key(t)) for t in self._starts() if t in near]
         known = Counters.join(held)[0]
-        known = known if from_ms is None else known.take(known.start_ms >= from_ms)
-        now, changed, old = rejoined(known, came, session)
+        is_gone = known.start_ms < (NEVER if from_ms is None else from_ms)
+        now, changed, old = rejoined(known.take(~is_gone), came, session)
         is_living = changed.count > 0
         now_by_segment = dict(now.by_segment(self.length_ms))
         for start_ms, _ in changed.by_segment(self.length_ms):
@@ -161,7 +161,7 @@ class Segments:
         if whole:  # and those that there are no more
             parts = [now.of_same_windows(changed.take(is_living)), changed.take(~is_living)]
             beside = Counters.join(parts)[0]
-        return Added(changed, old, beside, Counters.empty())
+        return Added(changed, old, beside, known.take(is_gone))
 
     def drop(self, before_ms: int, *, whole: bool = False) -> Counters:
         """Forget the segments of which all windows begin before this; return them if ``whole``."""

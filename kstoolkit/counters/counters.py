@@ -655,12 +655,15 @@ def _collapsed(  # noqa: PLR0917 - what a set of counters is made of
     if not user.size:
         return Counters.empty(parts)
     keys = PackedKeys.of(user, start_ms, action)
-    if count is None:  # sorting bare keys is several times faster than finding their order
+    if (
+        count is None and end_ms is None
+    ):  # sorting bare keys is several times faster than finding their order
         packed = np.sort(keys.packed)
         first = _firsts(packed)
         sums = np.diff(first, append=len(packed)).astype(np.uint64)
         user, start_ms, action = keys.unpack(packed[first])
         return Counters(users, actions, user, action, start_ms, sums, parts)
+    count = np.ones(user.size, np.uint64) if count is None else count
     order = np.argsort(keys.packed, kind="stable")  # runs that are sorted already cost little
     packed = keys.packed[order]
     first = _firsts(packed)

@@ -299,10 +299,17 @@ def _found(window: Window, counts: pa.Table, rules: Sequence[Rule], by: By) -> p
     if not needs_baseline(rules, window, by):
         return score(counts, None, rules, window, by=by)
     baselines = Baselines.empty(window.size_ms, window.every_ms)
-    found = [FINDINGS_SCHEMA.empty_table()]
+    found, is_session = [FINDINGS_SCHEMA.empty_table()], isinstance(window, Session)
+    began = counts["window_start_ms"]
+    if is_session:  # no two of a cell begin in one gap
+        slots = pa.array(began.to_numpy() // window.every_ms * window.every_ms)
+        counts = counts.append_column("began_ms", began).set_column(0, "window_start_ms", slots)
     for some in _in_order(counts):
         seen = baselines.observe(some)
         material = seen.material.replace_schema_metadata(counts.schema.metadata)
+        if is_session:
+            material = material.set_column(0, "window_start_ms", some["began_ms"])
+            material = material.append_column("end_ms", some["end_ms"])
         found.append(score(material, seen.moments, rules, window, by=by))
     return pa.concat_tables(found)
 

@@ -9,9 +9,9 @@ field                   type     meaning
 ``rule``, ``kind``      string   the rule's name, and which kind of rule it is
 ``user``, ``action``    string   who, and what
 ``window``              string   the window's length in words: ``1 hour``
-``window_ms``           integer  the same in milliseconds
+``window_ms``           integer  the same in milliseconds; of a session, minus its gap
 ``window_start_ms``     integer  when the window begins, epoch ms UTC
-``window_end_ms``       integer  when it ends
+``window_end_ms``       integer  when it ends; of a session, its last event
 ``count``               integer  how often the user did it in the window, as of this batch
 ``ceiling``             integer  the rule's ceiling
 ``expected_low``        integer  the range that was to be expected of this user at this time
@@ -27,7 +27,7 @@ Where an action has several parts, each is a field under its name in the place o
 
 A window that goes on growing is found again with its newer count, and a batch that had to be
 repeated tells again what it told: of each (rule, user, action, window_ms, window_start_ms) the last
-record counts.
+record counts. Of sessions, it takes in those of the same (rule, user, action) that lie within it.
 
 A changelog topic is read into a mirror, a changelog folder, batch by batch::
 

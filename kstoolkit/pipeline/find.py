@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.findings.rules import DEFAULT_RULES, Exempt
 from kstoolkit.findings.stories import find_in_windows
-from kstoolkit.windows import Window
+from kstoolkit.pipeline.runfolder import RunFolder
+from kstoolkit.windows import as_window, length_label
 
 if TYPE_CHECKING:
     import os
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kstoolkit.findings.finding import Findings
     from kstoolkit.findings.rules import Rule
     from kstoolkit.units import Duration
+    from kstoolkit.windows import Window
 
 
 def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) -> Findings:
@@ -39,9 +41,12 @@ def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) ->
         If a rule looks at a window that the changelog has not.
     """
     changelog = Changelog.open(Path(path))
-    hops = {rule.window.size_ms: rule.window for rule in rules if not isinstance(rule, Exempt)}
+    settings = RunFolder(Path(path)).settings()
+    counted = () if settings is None else settings.cascade.levels
+    kinds = {rule.window.size_ms: rule.window for rule in rules if not isinstance(rule, Exempt)}
+    kinds |= {window.size_ms: window for window in counted}
     levels: dict[Window | Duration, pa.Table] = {
-        hops.get(length_ms, Window(length_ms, length_ms)): changelog.counters(length_ms).to_table()
-        for length_ms in changelog.window_lengths_ms()
+        kinds.get(each, as_window(length_label(each))): changelog.counters(each).to_table()
+        for each in changelog.window_lengths_ms()
     }
     return find_in_windows(levels, rules)

@@ -130,7 +130,7 @@ def _windows(changelog: Changelog, lengths: Iterable[int]) -> pa.Table:
         {
             "window": [length_label(length) for length, *_ in told],
             "first_start": pa.array([first for _, first, _ in told], moments),
-            "last_end": pa.array([last + length for length, _, last in told], moments),
+            "last_end": pa.array([last + n if n > 0 else None for n, _, last in told], moments),
         }
     )
 

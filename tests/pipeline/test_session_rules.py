@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kstoolkit as kst
+from kstoolkit.errors import ConfigurationError
 from tests.pipeline.harness import events, source, write_files
 from tests.pipeline.test_sessions import ALL, EACH, expected
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kstoolkit.findings.finding import Findings
     from kstoolkit.pipeline.run import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
@@ -68,6 +70,20 @@ def test_sessions_with_too_many_and_too_long_ones_are_found_each_once_as_they_be
     ]
     assert [found(run, rule) for rule in RULES] == right
     assert min(map(len, right)) > 5
+
+
+def test_the_same_is_found_in_the_changelog_alone(place: Path) -> None:
+    run = kst.load_run(place / "out")
+    again = kst.find(place / "out", RULES)
+
+    def facts(some: Findings) -> list[tuple[Any, ...]]:
+        return [
+            (f.rule, f.user, f.action, f.window_start_ms, f.window_end_ms, f.count) for f in some
+        ]
+
+    assert sorted(facts(again)) == sorted(facts(run.findings))
+    with pytest.raises(ConfigurationError, match="which is not counted"):
+        kst.find(place / "out", [kst.Ceiling(kst.Session("20 minutes", "7 days", by=[]), 5)])
 
 
 def test_a_finding_tells_the_sessions_span(place: Path) -> None:
@@ -126,6 +142,8 @@ def test_what_is_usual_of_sessions_is_told_by_those_that_there_were(tmp_path: Pa
     assert (one.user, one.count, one.window_start) == ("user 7", 60, day + timedelta(days=15))
     assert one.baseline_windows == 15  # no day's pause is a session
     assert one.peers == 40
+    (again,) = kst.find(run.folder.path, [kst.Unusual(EACH)])
+    assert (again.count, again.window_end_ms, again.baseline_windows) == (60, one.window_end_ms, 15)
     assert one.expected_high is not None
     assert 3 <= one.expected_high < 10
     assert "it usually does" in one.sentence
