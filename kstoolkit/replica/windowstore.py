@@ -107,7 +107,9 @@ def _together(user: str, at_ms: int, sessions: list[UserCounts]) -> UserCounts:
     """Return what a user's sessions at a moment have counted: one, or one for each action."""
     if not sessions:
         return UserCounts(user, at_ms, at_ms, {}, None, dict(_NO_SESSION))
-    counts = {action: n for one in sessions for action, n in one.counts.items()}
+    counts: dict[Any, int] = {}
+    for action, count in (pair for one in sessions for pair in one.counts.items()):
+        counts[action] = counts.get(action, 0) + count  # of one that was parted
     start_ms = min(one.window_start_ms for one in sessions)
     end_ms = max(one.window_end_ms for one in sessions)
     updated = [one.updated_at_ms for one in sessions if one.updated_at_ms is not None]

@@ -23,9 +23,10 @@ from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError, UserError
 from kstoolkit.formats.keys import encode_replica_key
 from kstoolkit.replica import catchup
+from kstoolkit.replica.records import UserCounts
 from kstoolkit.replica.replicafile import _REPLICA, ReplicaState, segment_options
 from kstoolkit.replica.segments import DiskSegment
-from kstoolkit.replica.windowstore import WindowStore
+from kstoolkit.replica.windowstore import WindowStore, _together
 from kstoolkit.rocksdb.faults import DamagedStoreError, StoreClosedError, StoreResourceError
 from kstoolkit.rocksdb.profiles.named import profile_names
 from tests.changelog.changelogs import HOUR, MINUTE, newest, write
@@ -827,3 +828,10 @@ def test_a_scratch_folder_that_somebody_took_away_is_made_again(
         assert store.get("user 7", window="1 hour", at=0).counts == {"edit": 8}
         assert store.get("user 7", window="1 minute", at=0) == before
     assert not list(scratch.iterdir())
+
+
+def test_what_a_session_that_was_parted_has_counted_is_added_up() -> None:
+    parts = [UserCounts("a", 0, 90, {"x": 2}, 5), UserCounts("a", 30, 200, {"x": 7, "y": 1}, 9)]
+    together = _together("a", 60, parts)
+    assert together == UserCounts("a", 0, 200, {"x": 9, "y": 1}, 9)
+    assert _together("a", 60, []).updated_at_ms is None
