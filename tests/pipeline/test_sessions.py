@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pandas as pd
 import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from pyspark.sql import functions as sf
 
 import kstoolkit as kst
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import CheckpointError, ConfigurationError
 from tests.cli.commands import given
+from tests.counters.test_sessions import BATCHES, Event, Told
 from tests.pipeline.harness import (
     events,
     kill_group,
@@ -117,6 +121,28 @@ def test_they_are_sparks_session_windows_but_for_the_gap_at_the_end(
     run = kst.load_run(place / "out")
     utc = {name: theirs[name].dt.tz_localize("UTC") for name in ("window_start", "window_end")}
     assert told(theirs.assign(**utc)) == told(run.counts(EACH, limit=None))
+
+
+@drawn(BATCHES)
+@settings(max_examples=5)  # each asks Spark
+def test_whatever_comes_in_whatever_order_they_are_those_of_count_sessions(
+    spark: SparkSession, batches: list[list[Event]]
+) -> None:
+    ours = Told(kst.Session("20 minutes", longest="7 days"))
+    for batch in batches:
+        ours.take(batch)
+    rows = [event for batch in batches for event in batch]
+    frame = spark.createDataFrame(rows, "user string, ms long, action string")
+    frame = frame.withColumn("time", sf.timestamp_millis("ms"))
+    counted = frame.transform(kst.count_sessions("20 minutes")).select(
+        "user",
+        sf.unix_millis("window_start"),
+        "action",
+        sf.unix_millis("window_end") - EACH.gap_ms,
+        "count",
+    )
+    theirs = {tuple(row[:3]): tuple(row[3:]) for row in counted.collect()}
+    assert ours.latest == theirs
 
 
 def test_spark_and_the_command_read_what_python_reads(place: Path, spark: SparkSession) -> None:
