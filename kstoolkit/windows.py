@@ -225,7 +225,10 @@ class Session(Window):
         >>> Session.parse("session 30 minutes up to 12 hours over all actions")
         Session('30 minutes', longest='12 hours', by=[])
         """
-        told, over_all, _ = label.removeprefix(_SESSION).partition(_OVER_ALL)
+        told, over_all, rest = label.removeprefix(_SESSION).partition(_OVER_ALL)
+        if rest:
+            message = f"{label!r} goes on behind {_OVER_ALL.strip()!r}."
+            raise ConfigurationError(message, hint=f"Write {cls('30 minutes', by=[]).label!r}.")
         gap, _, longest = told.partition(_UP_TO)
         return cls(gap, longest or _A_DAY_MS, by=[] if over_all else None)
 

@@ -231,7 +231,9 @@ def get(
     store: str = STORE,
     *,
     user: str = required("USER", "Whose counts."),
-    window: str = required("WINDOW", "Which window: '1 hour', or '5 minutes every 1 minute'."),
+    window: str = required(
+        "WINDOW", "Which window: '1 hour', '5 minutes every 1 minute', or 'session 30 minutes'."
+    ),
     at: str = required(
         "TIME", "A moment in the window: 2015-09-12T10:00Z. Without a zone it is UTC."
     ),
@@ -252,6 +254,7 @@ def get(
         chosen = options.by_given(by, total=total)
         answer = replica.get(user, window=window, at=at, by=chosen)
         names = list(replica.parts or ["action"])
+    is_session = window.startswith("session ")
     told = sorted(set(chosen), key=names.index) if chosen is not None else names
     if as_json and (replica.parts is None and chosen is None):
         print_json([answer.to_dict()])
@@ -262,8 +265,12 @@ def get(
         ]
         print_json([answer.to_dict() | {"counts": counts}])
     elif not answer.counts:
-        note(f"No counts of {user!r} in the window from {answer.window_start.isoformat()}.")
+        moment = answer.window_start.isoformat()
+        place = f"a session at {moment}" if is_session else f"the window from {moment}"
+        note(f"No counts of {user!r} in {place}.")
     else:
+        if is_session:
+            note(f"From {answer.window_start.isoformat()} to {answer.window_end.isoformat()}.")
         cells = [
             [action_in_words(action), format_count(count)]
             for action, count in answer.counts.items()

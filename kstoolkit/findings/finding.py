@@ -79,7 +79,9 @@ def _lasting(finding: Finding) -> str:
     if finding.session_end_ms is None:
         return ""
     lasted_ms = finding.session_end_ms - finding.window_start_ms
-    return f", in one session of {format_span(lasted_ms / 1000)}" if lasted_ms else ", at once"
+    hours, minutes = divmod(lasted_ms // 60_000, 60)
+    span = f"{hours} h {minutes} min" if hours else format_span(lasted_ms / 1_000)
+    return f", in one session of {span}" if lasted_ms else ", at once"
 
 
 def expected(low: int | None, high: int | None) -> str | None:

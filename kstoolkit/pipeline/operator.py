@@ -328,7 +328,8 @@ def _columns(changes: Changes) -> pa.RecordBatch:
 def _in_slots(changes: Changes, every_ms: int) -> Changes:
     """Return sessions as if each began when the gap did that it began in; windows as they are.
 
-    No two sessions of one key begin there: what others swallowed is put together with them.
+    No two sessions of one key begin there, but for those that the longest has parted: what others
+    swallowed is put together with them.
     """
     counters = changes.counters
     if counters.end_ms is None:
@@ -345,8 +346,12 @@ def _as_it_was(material: pa.Table, counters: Counters, every_ms: int) -> pa.Tabl
     there = counters.take(counters.count > 0)
     slots = there.start_ms - there.start_ms % every_ms
     order = np.lexsort((there.action, slots, there.user))
-    told = material.filter(pa.array(_at_least(material, 1)))
+    keys = there.user[order], slots[order], there.action[order]
+    is_other = np.append(True, np.logical_or.reduce([np.diff(key) != 0 for key in keys]))
+    place = np.cumsum(is_other[: len(there)]) - 1  # of two that a cut has put into one, the same
+    told = material.filter(pa.array(_at_least(material, 1))).take(pa.array(place))
     told = told.set_column(0, "window_start_ms", pa.array(there.start_ms[order]))
+    told = told.set_column(3, "count", pa.array(there.count[order].astype(np.int64)))
     return told.append_column(_END, pa.array(np.asarray(there.end_ms)[order]))
 
 

@@ -160,6 +160,8 @@ def _expired(
     kept_ms = retention_ms.get(window_ms)
     if kept_ms is None:
         return set()
+    # A session goes on behind the segment that it begins in.
+    kept_ms += 0 if window_ms > 0 else segment_length_ms(window_ms)
     return {start for start in starts if segment_span_ms(window_ms, start).stop + kept_ms <= now_ms}
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
+LONG = pytest.mark.long
 PARTS = ("region", "op")
 REGIONS = ("eu-west", "us", None, "a\x1fb", "x\x1by", "", "\x1b0", "名前")
 OPERATIONS = ("get", "put", "delete", None, "\x1f")
@@ -440,7 +441,9 @@ def test_commands_count_and_ask_by_parts(paths: list[Path], tmp_path: Path) -> N
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("blocks", [False, True], ids=["bundles", "blocks"])
+@pytest.mark.parametrize(
+    "blocks", [pytest.param(False, id="bundles"), pytest.param(True, id="blocks", marks=LONG)]
+)
 def test_topics_carry_parts_both_ways(
     broker: Broker, paths: list[Path], tmp_path: Path, *, blocks: bool
 ) -> None:

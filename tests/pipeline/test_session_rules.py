@@ -117,6 +117,27 @@ def test_the_hours_around_a_session_are_told_beside_it(place: Path) -> None:
         assert each.other_levels == {"1 hour": known[hour, each.user, each.action]}
 
 
+def test_late_events_of_a_session_that_was_cut_end_no_run(tmp_path: Path) -> None:
+    began, session = datetime(2026, 4, 1, 9, tzinfo=UTC), kst.Session("30 minutes")
+    batches = [
+        [began + timedelta(minutes=10 + 20 * n) for n in range(73)],  # a whole day
+        [began + timedelta(minutes=5), began + timedelta(minutes=80, milliseconds=1)],
+    ]
+    (tmp_path / "in").mkdir()
+    for number, times in enumerate(batches):
+        rows = [{"time": time.isoformat(), "user": "bot", "action": "read"} for time in times]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / "in" / f"{number}.json").write_text(lines)
+    cascade = kst.Cascade("1 day", session)
+    looking = kst.Pipeline(
+        source=source(tmp_path / "in"), cascade=cascade, rules=[kst.Unusual(session)]
+    )
+    run = looking.run(tmp_path / "out", max_files_per_batch=1, progress=False)
+    counts = run.counts(session, limit=None)
+    assert counts["count"].sum() == 75
+    assert (counts["window_end"] - counts["window_start"]).max() <= timedelta(days=1)
+
+
 def test_what_is_usual_of_sessions_is_told_by_those_that_there_were(tmp_path: Path) -> None:
     day = datetime(2026, 4, 1, 9, tzinfo=UTC)
     rows = [

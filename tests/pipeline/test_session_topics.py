@@ -71,7 +71,7 @@ def check_replica(replica: WindowReader, paths: list[Path]) -> None:
     assert replica.get(user, window=EACH, at=before).counts == {}
 
 
-@pytest.mark.parametrize("blocks", ["", "blocks"])
+@pytest.mark.parametrize("blocks", ["", pytest.param("blocks", marks=pytest.mark.long)])
 def test_a_topic_tells_those_of_all_events_though_others_swallowed_some(
     broker: Broker, tmp_path: Path, blocks: str
 ) -> None:
