@@ -154,7 +154,12 @@ def with_other_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> 
     """
     if not levels or not findings.num_rows:
         return findings
-    columns = [_at_level(findings, window, table) for window, table in levels.items()]
+    for window, table in levels.items():
+        if isinstance(window, Session) and table.num_rows:
+            findings = findings.filter(pa.array(~_is_no_more(findings, window, table)))
+    columns = [
+        _at_level(findings, table, _span(findings, window)) for window, table in levels.items()
+    ]
     labels = np.asarray([window.label for window in levels], object)
     counts = np.stack([count for count, _ in columns], axis=1)
     known = np.stack([known for _, known in columns], axis=1)
@@ -168,8 +173,19 @@ def with_other_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> 
     return _replace(_replace(findings, "count", pa.array(told)), "other_levels", other)
 
 
-def _at_level(findings: pa.Table, level: Window, counts: pa.Table) -> tuple[Integers, Flags]:
-    """Return the highest count of a level at the time of each finding, and whether it is known."""
+def _is_no_more(findings: pa.Table, level: Session, counts: pa.Table) -> Flags:
+    """Return which findings are of sessions that are parts of one that began before, by now."""
+    ends = counts.set_column(counts.schema.get_field_index("count"), "count", counts["end_ms"])
+    start, own = integers(findings, "window_start_ms"), pc.equal(findings["window"], level.label)
+    began = (start - level.longest_ms, start - 1)
+    reach, _ = _at_level(findings, ends, began)
+    return np.asarray(own) & (reach >= np.asarray(ends_ms(findings), np.int64))
+
+
+def _at_level(
+    findings: pa.Table, counts: pa.Table, span: tuple[Integers, Integers]
+) -> tuple[Integers, Flags]:
+    """Return the highest count of a level in a span of starts, and whether it is known."""
     users, _ = encoded(findings["user"])
     actions, _ = encoded(findings["action"])
     pair, cell = (
@@ -181,7 +197,7 @@ def _at_level(findings: pa.Table, level: Window, counts: pa.Table) -> tuple[Inte
     starts = np.unique(start)
     key = cell[mine] * (len(starts) + 1) + places(starts, start)
     order = np.argsort(key)
-    first, last = _span(findings, level)
+    first, last = span
     base = pair * (len(starts) + 1)
     begin = np.searchsorted(key[order], base + np.searchsorted(starts, first))
     end = np.searchsorted(key[order], base + np.searchsorted(starts, last, side="right"))

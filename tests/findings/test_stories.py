@@ -88,6 +88,25 @@ def test_sessions_and_windows_are_stories_of_their_own() -> None:
     assert {each.window for each in both} == {"1 day", "session 30 minutes"}
 
 
+def test_a_session_that_is_counted_as_part_of_another_is_told_no_more() -> None:
+    told = findings(session(0, 70), session(200, 300), session(0, 70, user="b")).table
+    times = [START - 9 * MINUTE, START + 200 * MINUTE, START]
+    ends = [START + 120 * MINUTE, START + 300 * MINUTE, START + 80 * MINUTE]
+    counts = pa.table(
+        {"window_start_ms": times, "user": ["ClueBot NG", "ClueBot NG", "b"]}
+        | {"action": ["Main"] * 3, "count": [7, 8, 9], "end_ms": ends}
+    )
+    kept = Findings(with_other_levels(told, {as_window("session 30 minutes"): counts}))
+    assert [(each.user, each.window_start_ms) for each in kept] == [
+        ("ClueBot NG", START + 200 * MINUTE),
+        ("b", START),
+    ]
+    gone = findings(session(0, 70)).table
+    assert not len(with_other_levels(gone, {as_window("session 30 minutes"): counts}))
+    nothing = {as_window("session 30 minutes"): counts.slice(0, 0)}
+    assert len(Findings(with_other_levels(told, nothing))) == 3
+
+
 def test_merging_nothing_is_nothing() -> None:
     assert merge_findings([]).num_rows == 0
 
