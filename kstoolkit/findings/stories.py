@@ -178,8 +178,8 @@ def _is_no_more(findings: pa.Table, level: Session, counts: pa.Table) -> Flags:
     ends = counts.set_column(counts.schema.get_field_index("count"), "count", counts["end_ms"])
     start, own = integers(findings, "window_start_ms"), pc.equal(findings["window"], level.label)
     began = (start - level.longest_ms, start - 1)
-    reach, _ = _at_level(findings, ends, began)
-    return np.asarray(own) & (reach >= np.asarray(ends_ms(findings), np.int64))
+    reach, known = _at_level(findings, ends, began)
+    return np.asarray(known & np.asarray(own) & (reach >= np.asarray(ends_ms(findings))))
 
 
 def _at_level(
