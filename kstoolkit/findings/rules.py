@@ -530,10 +530,10 @@ def _rule(table: Mapping[str, Any], where: str) -> Rule:
 
 
 def _check_window(given: Mapping[str, Any], where: str) -> None:
-    window = given.get("window", "")
-    if not isinstance(window, str):
-        message = f"{where}: window = {window!r} is no text."
-        raise ConfigurationError(message, hint="Write a length of time: window = '1 hour'.")
+    for name in ("window", "duration"):
+        if not isinstance(given.get(name, ""), str):
+            message = f"{where}: {name} = {given[name]!r} is no text."
+            raise ConfigurationError(message, hint=f"Write a length of time: {name} = '1 hour'.")
 
 
 def _unknown(where: str, what: str, found: object, allowed: list[str]) -> ConfigurationError:

@@ -99,7 +99,7 @@ def _cells(finding: Finding) -> Sequence[Html]:
     return (
         isolated(finding.user, LONGEST_IN_TABLE),
         isolated(finding.what, LONGEST_IN_TABLE),
-        element("span", start, ", ", finding.window, class_="whole"),
+        element("span", start, ", ", finding.window, class_="whole" * (finding.window_ms > 0)),
         text(format_count(finding.count)),
         isolated(_expected(finding)),
         isolated(_chance(finding)),

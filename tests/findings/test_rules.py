@@ -107,6 +107,10 @@ def test_rules_load_from_a_toml_file(tmp_path: Path) -> None:
             r"rule 1: count = '9' is no whole",
         ),
         ("[[rule]]\nkind='Ceiling'\nwindow='1 hour'\ncount=true", r"rule 1: count = True is no"),
+        (
+            "[[rule]]\nkind='Longer'\nwindow='session 5 minutes'\nduration=1.5",
+            r"rule 1: duration = 1.5 is no text",
+        ),
         ("[[rule]]\nkind='Ceiling'\nwindow=3600\ncount=9", r"rule 1: window = 3600 is no text"),
         ("[[rule]]\nkind='Ceiling'\nwindow='1 our'\ncount=9", r"rule 1: '1 our' is not a duration"),
         ("[[rule]]\nkind='Exempt'\npattern='('", r"rule 1: The pattern '\(' is no regular"),
