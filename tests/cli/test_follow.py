@@ -31,7 +31,9 @@ def wait_for(path: Path, process: subprocess.Popen[bytes], seconds: float = 150)
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "sign", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM]
+)
 def test_following_goes_on_until_it_is_stopped_and_lets_go_of_the_folder(
     sign: signal.Signals, tmp_path: Path
 ) -> None:

@@ -111,7 +111,7 @@ def test_a_file_that_was_moved_is_not_counted_again_and_a_copy_is(
     assert changes(run(folder, user)) == (3, 0, ())
 
 
-@pytest.mark.parametrize("user", ["user", "trim(user)"], ids=["by name", "by expression"])
+@AS_COLUMNS
 def test_a_file_that_is_replaced_is_a_new_one_and_one_that_is_touched_is_not(
     finished: Callable[[str], Path], user: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

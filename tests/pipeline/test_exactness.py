@@ -71,7 +71,13 @@ def paths(folder: Path) -> list[Path]:
             2,
             id="hops among tumbling windows",
         ),
-        pytest.param(kst.Cascade(kst.Hop("10 minutes", every="5 minutes")), 2, 2, id="a hop alone"),
+        pytest.param(
+            kst.Cascade(kst.Hop("10 minutes", every="5 minutes")),
+            2,
+            2,
+            id="a hop alone",
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             kst.Cascade(
                 "1 minute",
