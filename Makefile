@@ -4,6 +4,7 @@
 # make bench   compare the rates and the memory of the main job with its rivals
 # make bench-keys  what keys of several columns cost, and sessions, beside one action
 # make soak    two live runs, while files, clocks and kills misbehave: some minutes
+# make bench-worlds  false alarms and recall in worlds of other laws than the detector's
 # make bench-years  make the folder of a month of batches, and ask it
 # make lab     open JupyterLab on the notebooks
 # make notebooks   run all notebooks again, and keep their outputs
@@ -31,7 +32,7 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test test-long bench bench-keys bench-years soak lab notebooks docs lint clean chromium classes compiled
+.PHONY: run test test-long bench bench-keys bench-worlds bench-years soak lab notebooks docs lint clean chromium classes compiled
 .PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:
 
@@ -54,6 +55,9 @@ bench-keys: installed-for-tests
 
 soak: installed-for-tests
 	$(BIN)/python -m tests.pipeline.soak $(SOAK)
+
+bench-worlds: installed-for-tests
+	$(BIN)/python -m tests.benchmarks.worlds $(BENCH)
 
 bench-years: installed-for-tests
 	$(BIN)/python -m tests.benchmarks.years $(BENCH)

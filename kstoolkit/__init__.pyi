@@ -7,6 +7,7 @@ from .events.simulator import simulate as simulate
 from .events.sources import files as files
 from .events.sources import frame as frame
 from .events.topics import kafka_topic as kafka_topic
+from .findings.evaluation import evaluate as evaluate
 from .findings.rules import Ceiling as Ceiling
 from .findings.rules import Exempt as Exempt
 from .findings.rules import Longer as Longer

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib_inline.backend_inline import _fetch_figure_metadata
@@ -45,7 +46,14 @@ NO_PLOT = {
         "one row of several that are drawn together",
     ),
     **dict.fromkeys(
-        ("LevelWork", "ExecutorMemory", "OptionDifference", "SegmentState", "FoundSegment"),
+        (
+            "LevelWork",
+            "ExecutorMemory",
+            "OptionDifference",
+            "SegmentState",
+            "FoundSegment",
+            "Point",
+        ),
         "one row of several that are drawn together",
     ),
     **dict.fromkeys(
@@ -56,6 +64,8 @@ NO_PLOT = {
         ("Horizon", "Expired", "Versions", "Deletions", "KeyCount", "RowEstimate", "CheckpointUse"),
         "one figure says it",
     ),
+    "KindRecall": "a share of a few; the table says it",
+    "Point": "one row of several that are drawn together",
     "MemoryInAll": "its plan is drawn, as that of one store is",
     "StoreRecords": "those of each store are drawn",
     "BackgroundJob": "what flushes and compactions share",
@@ -131,6 +141,7 @@ def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
     found += [run.batches(), run.history("Anna"), stores, kstoolkit.growth(window.path), history]
     read = LagOfPartition(topic="t", partition=7, end_offset=64, position=22, lag_records=42)
     found += [TopicLag(reader="group 'g9'", state="stable", at_ms=0, partitions=(read,))]
+    found += [kstoolkit.evaluate(run.findings, pa.table({"user": [run.findings[0].user]}))]
     found += [compared(), log_named("rocksdb-10.1.3.log"), kstoolkit.profile_named("spark")]
     with (
         open_store(tight_store()) as store,

@@ -47,7 +47,16 @@ GROUPS = {
     "finding": Group(
         title="Find",
         text="Rules, and what is done with what they find.",
-        names=("Ceiling", "Unusual", "Longer", "Exempt", "load_rules", "find", "plot_users"),
+        names=(
+            "Ceiling",
+            "Unusual",
+            "Longer",
+            "Exempt",
+            "load_rules",
+            "find",
+            "evaluate",
+            "plot_users",
+        ),
     ),
     "dataframes": Group(
         title="In your own Spark session",

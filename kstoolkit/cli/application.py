@@ -74,6 +74,7 @@ for command in (
     results.summary,
     results.report,
     results.find,
+    results.evaluate,
     rocksdb.inspect,
     rocksdb.levels,
     rocksdb.memory,

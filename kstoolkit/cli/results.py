@@ -1,7 +1,7 @@
 """Commands that read what a run left, look after it, or bring events: none of them starts Spark.
 
-``findings``, ``users``, ``counts``, ``summary``, ``report``, ``find`` · ``compact``, ``doctor`` ·
-``simulate``, ``data fetch``.
+``findings``, ``users``, ``counts``, ``summary``, ``report``, ``find``, ``evaluate`` · ``compact``,
+``doctor`` · ``simulate``, ``data fetch``.
 """
 
 from __future__ import annotations
@@ -138,6 +138,40 @@ def find(
 
     chosen = DEFAULT_RULES if rules is None else load_rules(rules)
     _print_findings(judged(out, chosen), as_json=as_json, limit=limit)
+
+
+def evaluate(
+    out: str = options.OUT,
+    labels: str = argument("LABELS", "JSON lines as the simulator's labels.json, or a .csv file."),
+    *,
+    kafka_config: str | None = options.KAFKA_CONFIG,
+    as_json: bool = options.AS_JSON_OBJECT,
+) -> None:
+    """Say how good findings and ranking are, by labels.
+
+    A label names a user, and if they are known a kind, since, until (ISO 8601) and an action. What
+    is found of nobody labelled, or of the kinds nightly-job and service, is a false alarm. The
+    fields of --json: findings and users, each with kinds, alarms_a_day, average_precision,
+    precision_at, curve, and more. Null is unknown.
+    """
+    from kstoolkit.findings import evaluation  # noqa: PLC0415 - loads Arrow
+
+    run = _opened(out, kafka_config)
+    finest = min(run.settings.cascade.windows, key=lambda window: window.size_ms)
+    first_ms, last_ms = run.changelog.span_ms(finest.size_ms) or (0, 0)
+    judged = {"since": first_ms, "until": last_ms + finest.size_ms}
+    found = evaluation.evaluate(run.findings, labels, **judged)
+    ranked = evaluation.evaluate(run.users(), labels)
+    if as_json:
+        print_json([{"findings": found.to_dict(), "users": ranked.to_dict()}])
+        return
+    rows = [[k.kind, str(k.labels), str(k.found), *evaluation.told(k)] for k in found.kinds]
+    if rows:
+        print_table(["kind", "labels", "found", "recall", "delay"], rows, right="labels")
+    for line in evaluation.alarms_in_words(found):
+        say(line)
+    say(f"Users by findings: {evaluation.ranking_in_words(found)}")
+    say(f"Users by score: {evaluation.ranking_in_words(ranked)}")
 
 
 def users(
@@ -436,6 +470,12 @@ def simulate(
     ),
     users: int | None = optional("N", "Ordinary users.", "1000", min=1),
     duration: str | None = optional("DURATION", "How long.", "2 days"),
+    world: list[str] | None = optional(
+        "NAME",
+        "By which law ordinary users act, repeated for several: gamma, lognormal, pareto, mixed, "
+        "lasting, sittings; week, surge, newcomers, jobs, service.",
+        "the simulator's own",
+    ),
     seed: int | None = optional(
         "N", "Another seed, other events; the same one, the same.", "0", min=0
     ),
@@ -448,7 +488,7 @@ def simulate(
     Columns: time, user, action. The labels say who is abnormal, how and when: bursts,
     ramps, low-and-slow robots, floods by new users, shared accounts.
     """
-    what = _given(event_count=events, users=users, duration=duration, seed=seed)
+    what = _given(event_count=events, users=users, duration=duration, seed=seed, world=world)
     how = _given(files=files)
     if file_format is not None:
         how["format"] = file_format.value

@@ -2,15 +2,8 @@
 
 Labels tell who is abnormal, how, when, and by how much: the answers to the exercise.
 
-Ordinary users: a user's rate falls with its rank (Zipf). Hour by hour it follows the user's own
-daily rhythm, times a gamma factor of variance 1/2 that makes busy and idle hours. Actions follow a
-mix of the user's own. The number of all events is given: they are shared out by these weights,
-which is what a Poisson process is once its total is known. Names say nothing about who is abnormal.
-
-Draws come out alike on every machine, to the last bit. Numpy promises stable raw bits of a
-generator, but not what its distributions make of them, and ``log`` and ``exp`` differ in the last
-digit between processors. So all draws here are made of raw bits with ``+ - * /`` alone, which
-IEEE 754 fixes.
+Ordinary users act by laws of :mod:`~kstoolkit.events.worlds`, which also says how draws come out
+alike on every machine. Names say nothing about who is abnormal.
 
 Examples
 --------
@@ -25,12 +18,17 @@ ramp: a user does one thing more and more often over hours, then stops
 low-and-slow: an account does one thing at even distances, day and night, never often
 new-user-flood: accounts that were never seen before each do one thing often, at about one time
 shared-account: from some hour on, a second person with other habits uses the account too
+eightfold-hour: for an hour, a user does its usual thing eight times as often as on average
+25-fold-hour: for an hour, a user does its usual thing 25 times as often as on average
+doubled: from some hour on, a user does everything twice as often
+slow-ramp: a user does its usual thing a tenth more often each day, up to five times as often
+campaign: hundreds of accounts that were never seen before do one thing a few times in one hour
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -41,6 +39,20 @@ import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, guessed
 from kstoolkit.events.records import replacing, write_events
+from kstoolkit.events.worlds import (
+    HOUR_MS,
+    Acts,
+    Draws,
+    Habits,
+    Laws,
+    Span,
+    act,
+    checked_world,
+    habits_of,
+    pick,
+    power,
+    share_out,
+)
 from kstoolkit.moments import moment_ms
 from kstoolkit.units import Duration, format_duration, parse_duration
 
@@ -48,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from kstoolkit.events.opening import FileFormat
     from kstoolkit.events.records import Compression
@@ -57,205 +69,11 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-_LN_2 = 0.6931471805599453
-_SERIES_TERMS = 15
-"""The series' argument is at most 1/3, so that these reach double precision."""
+_MINUTE_MS, _DAY_MS = 60_000, 86_400_000
+_A_DAY_MORE = 1.1
+_OF_A_SERVICE = 1000
+"""Events an hour."""
 
-
-class _Draws:
-    """A stream of random draws by seed and name; streams of one seed are independent."""
-
-    __slots__ = ("_bits",)
-
-    def __init__(self, seed: int, stream: str) -> None:
-        self._bits = np.random.PCG64(np.random.SeedSequence([seed, *stream.encode()]))
-
-    def uniform(self, size: int) -> Floats:
-        """Return ``size`` numbers in [0, 1), each a multiple of 2⁻⁵³."""
-        top = self._bits.random_raw(size) >> np.uint64(11)
-        return np.asarray(top * 2.0**-53, np.float64)
-
-    def between(self, low: ArrayLike, high: ArrayLike, size: int) -> Floats:
-        """Return ``size`` numbers in [low, high)."""
-        least = np.asarray(low, np.float64)
-        width: Floats = np.asarray(high, np.float64) - least
-        return least + self.uniform(size) * width
-
-    def integers(self, low: ArrayLike, high: ArrayLike, size: int) -> Ints:
-        """Return ``size`` whole numbers from ``low`` on and below ``high``."""
-        return np.floor(self.between(low, high, size)).astype(np.int64)
-
-    def gamma(self, shape: int, size: int) -> Floats:
-        """Return ``size`` gamma-distributed numbers with mean 1 and variance ``1 / shape``.
-
-        They are means of ``shape`` exponentials (an Erlang distribution), so never 0.
-        """
-        total = np.zeros(size)
-        for _ in range(shape):
-            total -= _log(1.0 - self.uniform(size))
-        return total / shape + 2.0**-53
-
-    def order(self, size: int) -> Ints:
-        """Return the numbers below ``size`` in random order."""
-        return np.argsort(self._bits.random_raw(size), kind="stable").astype(np.int64)
-
-
-def _log(values: Floats) -> Floats:
-    """Return the natural logarithm of positive numbers, alike on every machine.
-
-    ``ln(m · 2ᵉ) = e ln 2 + 2 artanh((m - 1) / (m + 1))``, with the series of artanh.
-    """
-    mantissa, exponent = np.frexp(values)
-    ratio = (mantissa - 1.0) / (mantissa + 1.0)
-    square = ratio * ratio
-    series = np.zeros_like(ratio)
-    for term in range(_SERIES_TERMS, -1, -1):
-        series = series * square + 1.0 / (2 * term + 1)
-    return 2.0 * ratio * series + exponent * _LN_2
-
-
-def _pick(weights: Floats, rows: Ints, uniform: Floats) -> Ints:
-    """Return a column for each of ``rows``, by that row's weights and a draw in [0, 1)."""
-    columns = weights.shape[1]
-    # One running sum over all rows makes the choices of all rows a single search. np.sum would
-    # add in an order that depends on the processor; a running sum does not.
-    reached = np.concatenate([[0.0], np.cumsum(weights)])
-    low, high = reached[rows * columns], reached[(rows + 1) * columns]
-    found = np.searchsorted(reached, low + uniform * (high - low), side="right") - 1
-    chosen: Ints = np.clip(found - rows * columns, 0, columns - 1)
-    return chosen
-
-
-_HOUR_MS = 3_600_000
-
-_DAILY_RHYTHM = np.array(
-    [3, 2, 1, 1, 1, 2, 4, 8, 14, 18, 20, 19, 16, 18, 20, 19, 17, 14, 12, 13, 14, 12, 8, 5], float
-)
-"""How busy the hours of a user's day are; a user's phase says when that day begins."""
-
-_HOME_PHASES = np.array([0, 0, 0, 1, 1, 2, 23, 5, 16, 18])
-"""Hours that a user's day is ahead of UTC: most live near it, some far away."""
-
-_FLATTENING_RANKS = 10
-"""Rates fall as 1 / (rank + this), so that the busiest few do not make most of the events."""
-
-_BURSTINESS_SHAPE = 2
-_TASTE_SHAPE = 3
-"""How much users differ in what they prefer: a gamma factor of variance 1/3 for each action."""
-
-_USERS_AT_A_TIME = 65_536
-"""Bounds the memory for weights of (user, hour) cells."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """A stretch of time, from ``start_ms`` on and before ``end_ms``, cut into hours."""
-
-    start_ms: int
-    end_ms: int
-
-    @property
-    def length_ms(self) -> int:
-        return self.end_ms - self.start_ms
-
-    @property
-    def hour_starts_ms(self) -> Ints:
-        """Where its hours begin, counted from its own start."""
-        return np.arange(self.start_ms, self.end_ms, _HOUR_MS, dtype=np.int64)
-
-    @property
-    def widths_ms(self) -> Ints:
-        """How long its hours are: the last one may be cut short."""
-        return np.minimum(_HOUR_MS, self.end_ms - self.hour_starts_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class _Acts:
-    """Events as columns: number of the user, time in epoch ms, number of the action."""
-
-    user: Ints
-    time_ms: Ints
-    action: Ints
-
-    @classmethod
-    def joined(cls, parts: Iterable[_Acts]) -> _Acts:
-        """Return the events of all ``parts``, in order of time; ties as they come."""
-        parts = list(parts)
-        times = np.concatenate([part.time_ms for part in parts])
-        order = np.argsort(times, kind="stable")
-        users = np.concatenate([part.user for part in parts])
-        actions = np.concatenate([part.action for part in parts])
-        return cls(users[order], times[order], actions[order])
-
-
-@dataclass(frozen=True, slots=True)
-class _Habits:
-    """How users spend their days: hours that a day is ahead of UTC, and actions' weights."""
-
-    phase: Ints
-    mix: Floats
-
-
-def _rates(users: int) -> Floats:
-    """Return each user's share of all events, the busiest user first."""
-    weights = 1.0 / np.arange(_FLATTENING_RANKS, users + _FLATTENING_RANKS)
-    shares: Floats = weights / np.cumsum(weights)[-1]
-    return shares
-
-
-def _share_out(draws: _Draws, number: int, shares: Floats) -> Ints:
-    """Return how many of ``number`` events each user makes, at random by its share."""
-    owners = _pick(shares[np.newaxis, :], np.zeros(number, np.int64), draws.uniform(number))
-    return np.bincount(owners, minlength=len(shares)).astype(np.int64)
-
-
-def _habits(draws: _Draws, users: int, actions: int) -> _Habits:
-    """Return habits for ``users``; the k-th action is done 1/k as often as the first."""
-    home = _HOME_PHASES[draws.integers(0, len(_HOME_PHASES), users)]
-    taste = draws.gamma(_TASTE_SHAPE, users * actions).reshape(users, actions)
-    return _Habits(
-        phase=(home + draws.integers(0, 2, users)) % 24, mix=taste / np.arange(1, actions + 1)
-    )
-
-
-def _act(
-    draws: _Draws, counts: Ints, habits: _Habits, span: _Span, *, first_hours: Ints | None = None
-) -> _Acts:
-    """Return the events of users who do as many things as ``counts`` says, by their habits.
-
-    Each starts in the hour of the span that ``first_hours`` says; by default in the first.
-    """
-    first = np.zeros(len(counts), np.int64) if first_hours is None else first_hours
-    blocks = []
-    for low in range(0, len(counts), _USERS_AT_A_TIME):
-        some = slice(low, low + _USERS_AT_A_TIME)
-        own = _Habits(habits.phase[some], habits.mix[some])
-        block = _act_some(draws, counts[some], own, span, first[some])
-        blocks.append(replace(block, user=block.user + low))
-    return _Acts.joined(blocks)
-
-
-def _act_some(
-    draws: _Draws, counts: Ints, habits: _Habits, span: _Span, first_hours: Ints
-) -> _Acts:
-    rows = np.repeat(np.arange(len(counts)), counts)
-    weights = _hour_weights(draws, habits.phase, span)
-    weights[np.arange(weights.shape[1]) < first_hours[:, np.newaxis]] = 0.0
-    hours = _pick(weights, rows, draws.uniform(len(rows)))
-    within = np.floor(draws.uniform(len(rows)) * span.widths_ms[hours]).astype(np.int64)
-    actions = _pick(habits.mix, rows, draws.uniform(len(rows)))
-    return _Acts(rows, span.hour_starts_ms[hours] + within, actions)
-
-
-def _hour_weights(draws: _Draws, phase: Ints, span: _Span) -> Floats:
-    of_day = span.hour_starts_ms // _HOUR_MS
-    rhythm = _DAILY_RHYTHM[(of_day + phase[:, np.newaxis]) % len(_DAILY_RHYTHM)]
-    mood = draws.gamma(_BURSTINESS_SHAPE, rhythm.size).reshape(rhythm.shape)
-    weights: Floats = rhythm * mood * span.widths_ms
-    return weights
-
-
-_MINUTE_MS = 60_000
 _NO_ACTION = -1
 """Stands for "several actions" among numbers of actions."""
 
@@ -265,14 +83,17 @@ class _Stage:
     """What abnormal users of one kind meet.
 
     ``hourly`` are the events per hour that each of them makes anyway, on average; of an ordinary
-    user for those that make none. ``phase`` are the hours that each one's day is ahead of UTC.
+    user for those that make none. ``phase`` are the hours that each one's day is ahead of UTC, and
+    ``mix`` are the weights of actions; of accounts of their own there are none.
     """
 
-    draws: _Draws
-    span: _Span
+    draws: Draws
+    span: Span
+    laws: Laws
     actions: int
     hourly: Floats
     phase: Ints
+    mix: Floats
 
     @property
     def number(self) -> int:
@@ -292,6 +113,17 @@ class _Stage:
         """Return an action for each user: any but the most frequent one, if there are more."""
         return self.draws.integers(min(1, self.actions - 1), self.actions, self.number)
 
+    def usual_actions(self) -> tuple[Ints, Floats]:
+        """Return each user's most frequent action, and how often an hour it does that."""
+        shares = self.mix / np.cumsum(self.mix, axis=1)[:, -1:]
+        usual = np.argmax(shares, axis=1).astype(np.int64)
+        return usual, self.hourly * shares[np.arange(self.number), usual]
+
+    def at_random(self, expected: Floats) -> Ints:
+        """Return whole numbers of these means, but at least 1: one of the two beside each."""
+        drawn = np.floor(expected + self.draws.uniform(len(expected)))
+        return np.maximum(drawn, 1).astype(np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
@@ -303,7 +135,7 @@ class _Trouble:
     since_ms: Ints
     until_ms: Ints
     action: Ints
-    acts: _Acts
+    acts: Acts
 
     @property
     def extra_events(self) -> Ints:
@@ -328,7 +160,7 @@ def _burst(stage: _Stage) -> _Trouble:
 
 def _ramp(stage: _Stage) -> _Trouble:
     since = stage.moments(0.6, 0.75)
-    until = since + stage.lengths(6 * _HOUR_MS, 8 * _HOUR_MS, 1 / 5)
+    until = since + stage.lengths(6 * HOUR_MS, 8 * HOUR_MS, 1 / 5)
     counts = 300 + _times(stage.hourly, 40) + stage.draws.integers(0, 100, stage.number)
     return _one_action(stage, since, until, counts, place=_more_and_more)
 
@@ -344,7 +176,7 @@ def _low_and_slow(stage: _Stage) -> _Trouble:
 def _new_user_flood(stage: _Stage) -> _Trouble:
     """Make one campaign: all accounts begin within an hour, and do the same thing."""
     campaign = stage.moments(0.6, 0.9)[:1]
-    since = campaign + stage.lengths(0, _HOUR_MS, 1 / 40)
+    since = campaign + stage.lengths(0, HOUR_MS, 1 / 40)
     until = since + stage.lengths(10 * _MINUTE_MS, 20 * _MINUTE_MS, 1 / 20)
     counts = 80 + _times(stage.hourly, 10) + stage.draws.integers(0, 80, stage.number)
     actions = np.repeat(stage.rare_actions()[:1], stage.number)
@@ -354,15 +186,87 @@ def _new_user_flood(stage: _Stage) -> _Trouble:
 def _shared_account(stage: _Stage) -> _Trouble:
     """Add a second person: another mix, and a day that begins half a day later."""
     own_start = stage.moments(0.5, 0.7)
-    first_hours = (own_start - stage.span.start_ms) // _HOUR_MS
+    first_hours = (own_start - stage.span.start_ms) // HOUR_MS
     since = stage.span.hour_starts_ms[first_hours]
-    hours_left = (stage.span.end_ms - since) / _HOUR_MS
+    hours_left = (stage.span.end_ms - since) / HOUR_MS
     counts = 300 + _times(stage.hourly * hours_left, 10)
-    fresh = _habits(stage.draws, stage.number, stage.actions)
-    second = _Habits((stage.phase + 12) % 24, fresh.mix)
-    acts = _act(stage.draws, counts, second, stage.span, first_hours=first_hours)
+    fresh = habits_of(stage.draws, stage.number, stage.actions)
+    second = Habits((stage.phase + 12) % 24, fresh.mix)
+    acts = act(stage.draws, counts, second, stage.span, stage.laws, first_hours=first_hours)
     until = np.full(stage.number, stage.span.end_ms)
     return _Trouble(since, until, np.full(stage.number, _NO_ACTION), acts)
+
+
+def _busy_hour(times: int) -> Callable[[_Stage], _Trouble]:
+    def make(stage: _Stage) -> _Trouble:
+        hours = (stage.moments(0.4, 0.9) - stage.span.start_ms) // HOUR_MS
+        since = stage.span.hour_starts_ms[hours]
+        usual, often = stage.usual_actions()
+        counts = stage.at_random((times - 1) * often)
+        until = since + stage.span.widths_ms[hours]
+        return _one_action(stage, since, until, counts, place=_evenly_at_random, actions=usual)
+
+    return make
+
+
+def _doubled(stage: _Stage) -> _Trouble:
+    first_hours = (stage.moments(0.5, 0.6) - stage.span.start_ms) // HOUR_MS
+    since = stage.span.hour_starts_ms[first_hours]
+    counts = stage.at_random(stage.hourly * ((stage.span.end_ms - since) / HOUR_MS))
+    habits = Habits(stage.phase, stage.mix)
+    acts = act(stage.draws, counts, habits, stage.span, stage.laws, first_hours=first_hours)
+    until = np.full(stage.number, stage.span.end_ms)
+    return _Trouble(since, until, np.full(stage.number, _NO_ACTION), acts)
+
+
+def _slow_ramp(stage: _Stage) -> _Trouble:
+    """Begin after a sixth of the span, so that there is something usual before."""
+    first_hours = (stage.moments(0.15, 0.2) - stage.span.start_ms) // HOUR_MS
+    since, until = stage.span.hour_starts_ms[first_hours], np.full(stage.number, stage.span.end_ms)
+    usual, often = stage.usual_actions()
+    hours = np.arange(len(stage.span.hour_starts_ms)) - first_hours[:, np.newaxis]
+    more = np.where(hours > 0, np.minimum(power(_A_DAY_MORE, np.maximum(hours, 0) / 24), 5) - 1, 0)
+    counts = stage.at_random(often * np.cumsum(more, axis=1)[:, -1])
+    users = np.repeat(np.arange(stage.number), counts)
+    hour = pick(more * stage.span.widths_ms, users, stage.draws.uniform(len(users)))
+    within = np.floor(stage.draws.uniform(len(users)) * stage.span.widths_ms[hour])
+    times = stage.span.hour_starts_ms[hour] + within.astype(np.int64)
+    return _Trouble(since, until, usual, Acts(users, times, usual[users]))
+
+
+def _campaign(stage: _Stage) -> _Trouble:
+    hour = (stage.moments(0.6, 0.9)[:1] - stage.span.start_ms) // HOUR_MS
+    since = np.repeat(stage.span.hour_starts_ms[hour], stage.number)
+    until = since + stage.span.widths_ms[hour]
+    counts = stage.draws.integers(1, 4, stage.number)
+    actions = np.repeat(stage.rare_actions()[:1], stage.number)
+    return _one_action(stage, since, until, counts, place=_evenly_at_random, actions=actions)
+
+
+def _nightly_job(stage: _Stage) -> _Trouble:
+    """Make each night, in the same hour of it, about as many events as in the others."""
+    midnights = np.arange(-(-stage.span.start_ms // _DAY_MS) * _DAY_MS, stage.span.end_ms, _DAY_MS)
+    hour_ms = stage.draws.integers(0, 6, stage.number) * HOUR_MS
+    size = stage.draws.between(100, 300, stage.number)
+    spread = stage.draws.between(0.9, 1.1, stage.number * len(midnights))
+    counts = np.floor(spread * np.repeat(size, len(midnights))).astype(np.int64)
+    starts = (hour_ms[:, np.newaxis] + midnights).ravel()
+    counts[starts + HOUR_MS > stage.span.end_ms] = 0
+    users = np.repeat(np.repeat(np.arange(stage.number), len(midnights)), counts)
+    within = stage.draws.integers(0, HOUR_MS, len(users))
+    return _always(stage, Acts(users, np.repeat(starts, counts) + within, np.zeros_like(users)))
+
+
+def _service(stage: _Stage) -> _Trouble:
+    hours = stage.span.length_ms / HOUR_MS
+    users = np.repeat(np.arange(stage.number), int(_OF_A_SERVICE * hours))
+    within = stage.draws.integers(0, stage.span.length_ms, len(users))
+    return _always(stage, Acts(users, stage.span.start_ms + within, np.zeros_like(users)))
+
+
+def _always(stage: _Stage, acts: Acts) -> _Trouble:
+    since, until = (np.full(stage.number, at) for at in (stage.span.start_ms, stage.span.end_ms))
+    return _Trouble(since, until, np.zeros(stage.number, np.int64), acts)
 
 
 def _times(hourly: Floats, factor: int) -> Ints:
@@ -375,26 +279,26 @@ def _one_action(
     until_ms: Ints,
     counts: Ints,
     *,
-    place: Callable[[_Draws, Ints], Floats],
+    place: Callable[[Draws, Ints], Floats],
     actions: Ints | None = None,
 ) -> _Trouble:
     actions = stage.rare_actions() if actions is None else actions
     users = np.repeat(np.arange(stage.number), counts)
     offsets = place(stage.draws, counts) * (until_ms - since_ms)[users]
     times = since_ms[users] + np.floor(offsets).astype(np.int64)
-    return _Trouble(since_ms, until_ms, actions, _Acts(users, times, actions[users]))
+    return _Trouble(since_ms, until_ms, actions, Acts(users, times, actions[users]))
 
 
-def _evenly_at_random(draws: _Draws, counts: Ints) -> Floats:
+def _evenly_at_random(draws: Draws, counts: Ints) -> Floats:
     return draws.uniform(int(counts.sum()))
 
 
-def _more_and_more(draws: _Draws, counts: Ints) -> Floats:
+def _more_and_more(draws: Draws, counts: Ints) -> Floats:
     # The root of a uniform draw has a density that grows from nothing in a straight line.
     return np.sqrt(draws.uniform(int(counts.sum())))
 
 
-def _at_even_distances(draws: _Draws, counts: Ints) -> Floats:
+def _at_even_distances(draws: Draws, counts: Ints) -> Floats:
     """Put each event in its own slot, at most a tenth of a slot away from the middle."""
     total = int(counts.sum())
     slot = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -419,8 +323,31 @@ _KINDS = {
         "from some hour on, a second person with other habits uses the account too",
         _shared_account,
     ),
+    "eightfold-hour": _Kind(
+        "for an hour, a user does its usual thing eight times as often as on average",
+        _busy_hour(8),
+    ),
+    "25-fold-hour": _Kind(
+        "for an hour, a user does its usual thing 25 times as often as on average", _busy_hour(25)
+    ),
+    "doubled": _Kind("from some hour on, a user does everything twice as often", _doubled),
+    "slow-ramp": _Kind(
+        "a user does its usual thing a tenth more often each day, up to five times as often",
+        _slow_ramp,
+    ),
+    "campaign": _Kind(
+        "hundreds of accounts that were never seen before do one thing a few times in one hour",
+        _campaign,
+        is_account=True,
+    ),
 }
 """All kinds by name."""
+
+MACHINES = {
+    "nightly-job": ("jobs", 50, _Kind("a job of each night", _nightly_job, is_account=True)),
+    "service": ("service", 2000, _Kind("a steady service", _service, is_account=True)),
+}
+"""Labelled accounts that are not abnormal: in which world, one for how many users, and how."""
 
 
 _MIDDLE = (20, 2)
@@ -436,10 +363,10 @@ class _AbnormalUsers:
     trouble: _Trouble
 
     @property
-    def acts(self) -> _Acts:
+    def acts(self) -> Acts:
         """What they do beyond the ordinary."""
         own = self.trouble.acts
-        return _Acts(self.users[own.user], own.time_ms, own.action)
+        return Acts(self.users[own.user], own.time_ms, own.action)
 
 
 def _kinds(*, accounts: bool) -> list[str]:
@@ -495,7 +422,7 @@ torres wang weber yilmaz zhang
 """
 
 
-def _user_names(draws: _Draws, number: int) -> pa.Array:
+def _user_names(draws: Draws, number: int) -> pa.Array:
     """Return ``number`` different names in random order, such as ``"zoë.kim"``.
 
     Once all pairs of names are used up, they carry a number: ``"zoë.kim.2"``. None of them needs
@@ -519,6 +446,8 @@ _ABNORMAL = {"burst": 3, "ramp": 3, "low-and-slow": 2, "new-user-flood": 6, "sha
 
 _START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 """A Monday morning: users are awake, so that history does not begin with its quietest hours."""
+
+_WORLD_START = datetime(2026, 3, 2, tzinfo=UTC)
 
 _SHORTEST_MS = 60_000
 
@@ -544,6 +473,7 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
     actions: tuple[str, ...]
     seed: int
     abnormal: Mapping[str, int] = field(hash=False)
+    world: tuple[str, ...] = ()
 
     event_time: ClassVar[str] = "time"
     user: ClassVar[str] = "user"
@@ -562,7 +492,8 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         return (
             f"Simulation(event_count={self.event_count}, users={self.users}, "
             f"duration={format_duration(self.duration_ms)!r}, start={self.start.isoformat()!r}, "
-            f"actions={self.actions!r}, seed={self.seed}, abnormal={dict(self.abnormal)!r})"
+            f"actions={self.actions!r}, seed={self.seed}, abnormal={dict(self.abnormal)!r}"
+            + (f", world={self.world!r})" if self.world else ")")
         )
 
     def events(self) -> pa.Table:
@@ -589,10 +520,12 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         pyarrow.Table
             Columns user, kind, since and until (timestamp[ms, UTC]; until is outside), action
             (null where there are several) and extra_events: how many of the user's events
-            between since and until an ordinary user would not have made.
+            between since and until an ordinary user would not have made. Jobs and services of a
+            world are there as well, as kinds "nightly-job" and "service": they are ordinary.
         """
         names = self._names()
-        tables = [_labels(part, names, self.actions) for part in self._parts()]
+        parts = [*self._parts(), *self._machines()]
+        tables = [_labels(part, names, self.actions) for part in parts]
         labels = pa.concat_tables([_LABELS_SCHEMA.empty_table(), *tables])
         return labels.sort_by([("kind", "ascending"), ("user", "ascending")])
 
@@ -650,55 +583,83 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         return [*written, labels]
 
     # Users are numbered: ordinary ones first, the busiest at 0, then the abnormal accounts, kind by
-    # kind. Each purpose has its own stream of draws, so that another number of bursts, say, leaves
-    # ordinary users as they are.
+    # kind, then machines. Each purpose has its own stream of draws, so that another number of
+    # bursts, say, leaves ordinary users as they are.
 
     @property
-    def _span(self) -> _Span:
+    def _span(self) -> Span:
         start_ms = moment_ms(self.start)
-        return _Span(start_ms, start_ms + self.duration_ms)
+        return Span(start_ms, start_ms + self.duration_ms)
 
     @property
     def _all_users(self) -> int:
+        return self._people + sum(self._number_of_machines(kind) for kind in MACHINES)
+
+    @property
+    def _people(self) -> int:
         return self.users + self._number(*_kinds(accounts=True))
+
+    @property
+    def _laws(self) -> Laws:
+        return Laws(self.world, self.seed)
+
+    def _number_of_machines(self, kind: str) -> int:
+        world, users_for_one, _ = MACHINES[kind]
+        return -(-self.users // users_for_one) if world in self.world else 0
 
     def _number(self, *kinds: str) -> int:
         """Return how many abnormal users of some kinds there are."""
         return sum(self.abnormal.get(kind, 0) for kind in kinds)
 
     def _names(self) -> pa.Array:
-        return _user_names(_Draws(self.seed, "names"), self._all_users)
+        return _user_names(Draws(self.seed, "names"), self._all_users)
 
-    def _habits(self) -> _Habits:
-        return _habits(_Draws(self.seed, "habits"), self.users, len(self.actions))
+    def _habits(self) -> Habits:
+        return habits_of(Draws(self.seed, "habits"), self.users, len(self.actions))
 
-    def _acts(self) -> _Acts:
+    def _acts(self) -> Acts:
         """Return all events, in order of time."""
-        counts = _share_out(_Draws(self.seed, "shares"), self.event_count, _rates(self.users))
-        ordinary = _act(_Draws(self.seed, "ordinary"), counts, self._habits(), self._span)
-        return _Acts.joined([ordinary, *(part.acts for part in self._parts())])
+        counts = share_out(
+            Draws(self.seed, "shares"), self.event_count, self._laws.rates(self.users)
+        )
+        draws, first = Draws(self.seed, "ordinary"), self._laws.first_hours(self.users, self._span)
+        ordinary = act(draws, counts, self._habits(), self._span, self._laws, first_hours=first)
+        machines = (part.acts for part in self._machines())
+        return Acts.joined([ordinary, *(part.acts for part in self._parts()), *machines])
 
     def _parts(self) -> list[_AbnormalUsers]:
         """Return what is abnormal, kind by kind."""
-        return [self._part(kind, self._who(kind)) for kind in _KINDS if self._number(kind)]
+        kinds = [kind for kind in _KINDS if self._number(kind)]
+        return [self._part(kind, _KINDS[kind], self._who(kind)) for kind in kinds]
 
-    def _part(self, kind: str, users: Ints) -> _AbnormalUsers:
-        span = self._span
-        hours = span.length_ms / _HOUR_MS
-        if _KINDS[kind].is_account:
+    def _machines(self) -> list[_AbnormalUsers]:
+        """Return the jobs and services of this world, kind by kind."""
+        parts, first = [], self._people
+        for kind, (_, _, how) in MACHINES.items():
+            number = self._number_of_machines(kind)
+            parts += [self._part(kind, how, np.arange(first, first + number))] * bool(number)
+            first += number
+        return parts
+
+    def _part(self, name: str, kind: _Kind, users: Ints) -> _AbnormalUsers:
+        span, mix = self._span, np.empty((len(users), 0))
+        hours = span.length_ms / HOUR_MS
+        if kind.is_account:
             hourly = np.full(len(users), 1 / self.users * self.event_count / hours)
             phase = np.zeros(len(users), np.int64)
         else:
-            hourly = (_rates(self.users) * self.event_count / hours)[users]
-            phase = self._habits().phase[users]
-        stage = _Stage(_Draws(self.seed, kind), span, len(self.actions), hourly, phase)
-        return _AbnormalUsers(kind, users, _KINDS[kind].make(stage))
+            hourly = (self._laws.rates(self.users) * self.event_count / hours)[users]
+            habits = self._habits()
+            phase, mix = habits.phase[users], habits.mix[users]
+        draws = Draws(self.seed, name)
+        stage = _Stage(draws, span, self._laws, len(self.actions), hourly, phase, mix)
+        return _AbnormalUsers(name, users, kind.make(stage))
 
     def _who(self, kind: str) -> Ints:
         is_account = _KINDS[kind].is_account
         alike = _kinds(accounts=is_account)
         first = self._number(*alike[: alike.index(kind)])
-        users = np.arange(self.users, self._all_users) if is_account else self._astray()
+        users = np.arange(self.users, self._people) if is_account else self._astray()
         return users[first : first + self._number(kind)]
 
     def _astray(self) -> Ints:
@@ -706,7 +667,7 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         first, last = (self.users // share for share in _MIDDLE)
         wanted = self._number(*_kinds(accounts=False))
         pool = np.arange(first, last) if last - first >= wanted else np.arange(self.users)
-        return pool[_Draws(self.seed, "astray").order(len(pool))]
+        return pool[Draws(self.seed, "astray").order(len(pool))]
 
 
 def simulate(
@@ -714,10 +675,11 @@ def simulate(
     event_count: int = 100_000,
     users: int = 1_000,
     duration: Duration = "2 days",
-    start: datetime = _START,
+    start: datetime | None = None,
     actions: Sequence[str] = _ACTIONS,
     seed: int = 0,
     abnormal: Mapping[str, int] | None = None,
+    world: str | Iterable[str] | None = None,
 ) -> Simulation:
     """Return a simulation of what users do: nothing is made until its events are asked for.
 
@@ -732,34 +694,43 @@ def simulate(
         How long, at least a minute. Shares of it, not fixed times, say when users go astray, so
         that there is a history before; a day or more leaves enough of it for hourly windows.
     start
-        The first moment, with a time zone.
+        The first moment, with a time zone: by default Monday, 2 March 2026, at 9:00 UTC, and at
+        midnight in a named world.
     actions
         What users do, the most frequent first; the k-th is done 1/k as often as the first.
     seed
         From 0 on; another seed gives other events.
     abnormal
         How many abnormal users of each kind: burst, ramp, low-and-slow, new-user-flood,
-        shared-account. ``{}`` for none.
+        shared-account, eightfold-hour, 25-fold-hour, doubled, slow-ramp, campaign. ``{}`` for none.
+    world
+        By which laws ordinary users act, in place of the simulator's own: one of gamma, lognormal,
+        pareto, mixed, lasting or sittings, and any of week, surge, newcomers, jobs and service. See
+        :data:`~kstoolkit.events.worlds.WORLDS`.
 
     Raises
     ------
     ConfigurationError
         If a number is too small, the start has no time zone, an action is empty or twice there,
-        a kind is unknown, or more users should go astray than there are.
+        a kind or a world is unknown, or more users should go astray than there are.
 
     Examples
     --------
     >>> simulate(event_count=200, users=20, abnormal={"burst": 1}).labels()["kind"].to_pylist()
     ['burst']
+    >>> simulate(event_count=200, users=20, world=["mixed", "service"]).start.hour
+    0
     """
+    laws = checked_world(world)
     return Simulation(
         event_count=event_count,
         users=users,
         duration_ms=parse_duration(duration),
-        start=start,
+        start=start or (_WORLD_START if laws else _START),
         actions=tuple(actions),
         seed=seed,
         abnormal=dict(_ABNORMAL if abnormal is None else abnormal),
+        world=laws,
     )
 
 

@@ -20,6 +20,8 @@ _DRAWN_BY: dict[str, str] = {
     "Finding": "users.plot_finding",
     "UserHistory": "users.plot_history",
     "Findings": "users.plot_findings",
+    "Evaluation": "users.plot_evaluation",
+    "Records[Point]": "users.plot_curve",
     "Run": "run.plot_run",
     "Batches": "run.plot_batches",
     "RunStatus": "run.plot_status",

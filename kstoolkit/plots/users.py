@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
+    from kstoolkit.findings.evaluation import Evaluation, Point
     from kstoolkit.findings.finding import Finding, Findings
     from kstoolkit.pipeline.run import LevelCounts, UserHistory
     from kstoolkit.records import Records
@@ -505,6 +506,29 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
     notes += few_of("the most severe {} of {} findings are drawn", len(top), len(findings))
     seen = _findings_seen(findings, top[0].user)
     return captioned(axes, seen, x="time of the window, UTC", notes=notes)
+
+
+def plot_evaluation(found: Evaluation, *, ax: Axes | None = None) -> Axes:
+    """Return the curve of an evaluation: see :func:`plot_curve`."""
+    return plot_curve(found.curve, ax=ax)
+
+
+def plot_curve(curve: Records[Point], *, ax: Axes | None = None) -> Axes:
+    """Return precision over recall, the user most to be suspected first, to the left."""
+    if not len(curve):
+        return empty(new_axes(ax), "no users", "No users with a score")
+    axes = new_axes(ax, (5.0, 3.6))
+    recall, precision = ([getattr(point, name) for point in curve] for name in _SHARES)
+    axes.step([0.0, *recall], [precision[0], *precision], where="pre", color=COUNTED)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1.05)
+    last = curve[-1]
+    seen = f"Precision from {precision[0]:.2f} to {last.precision:.2f} as recall grows to "
+    seen += f"{last.recall:.2f}, after {counted(last.users, 'users')}"
+    return captioned(axes, seen, x="recall", y="precision")
+
+
+_SHARES = ("recall", "precision")
 
 
 def _rows(top: Findings, by: str, drawn: str) -> tuple[list[str], Integers]:

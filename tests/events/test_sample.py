@@ -25,7 +25,7 @@ from kstoolkit.events.sample import (
     fetch_wikiticker,
     write_sample,
 )
-from kstoolkit.events.simulator import _KINDS
+from kstoolkit.events.simulator import _ABNORMAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,7 @@ def test_a_sample_without_bad_records_has_none(tmp_path: Path) -> None:
 
 def test_the_sample_has_abnormal_users_of_every_kind() -> None:
     labels = [json.loads(x) for x in (DATA / "labels.json").read_text("utf-8").splitlines()]
-    assert {label["kind"] for label in labels} == set(_KINDS)
+    assert {label["kind"] for label in labels} == set(_ABNORMAL)
 
 
 def test_the_readme_says_what_is_in_the_sample() -> None:
@@ -112,7 +112,7 @@ def test_the_readme_says_what_is_in_the_sample() -> None:
     assert "kstoolkit simulate --sample --out data" in readme
     assert f"{_SAMPLE.events().num_rows:,} simulated events" in readme
     assert _WIKITICKER_SHA256 in readme
-    for what in [*_BAD_RECORDS, *(f"`{kind}`" for kind in _KINDS)]:
+    for what in [*_BAD_RECORDS, *(f"`{kind}`" for kind in _ABNORMAL)]:
         assert what in readme
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 import pickle
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -13,29 +12,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.simulator import (
-    _KINDS,
-    Simulation,
-    _Draws,
-    _habits,
-    _log,
-    _pick,
-    _rates,
-    simulate,
-)
+from kstoolkit.events.simulator import _KINDS, Simulation, simulate
+from kstoolkit.events.worlds import MOODS, WORLDS
+from kstoolkit.findings.evaluation import ORDINARY
 
-ACCOUNTS = {"low-and-slow", "new-user-flood"}
+ACCOUNTS = {"low-and-slow", "new-user-flood", "campaign"}
 
 numbers = st.dictionaries(st.sampled_from(sorted(_KINDS)), st.integers(0, 4))
+worlds = (
+    st.builds(
+        lambda mood, others: [mood, *others],
+        st.sampled_from(sorted(MOODS)),
+        st.sets(st.sampled_from(sorted(WORLDS.keys() - MOODS - {"service"}))),
+    )
+    | st.none()
+)
 simulations = st.builds(
     simulate,
     event_count=st.integers(1, 3_000),
-    users=st.integers(12, 80),
+    users=st.integers(28, 80),
     duration=st.integers(60_000, 200_000_000),
     start=st.datetimes(datetime(1960, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001 - hypothesis adds the zone
     actions=st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=5, unique=True),
     seed=st.integers(0, 2**70),
     abnormal=numbers,
+    world=worlds,
 )
 
 
@@ -85,12 +86,14 @@ def test_labels_match_events(simulation: Simulation) -> None:
     wanted = {kind: number for kind, number in simulation.abnormal.items() if number}
     frame = events.to_pandas()
     found = labels.to_pandas()
-    assert found.kind.value_counts().to_dict() == wanted
+    of_machines = found.kind.isin(ORDINARY)
+    assert found[~of_machines].kind.value_counts().to_dict() == wanted
+    assert of_machines.any() == ("jobs" in simulation.world)
     assert found.user.is_unique
     assert events.num_rows == simulation.event_count + found.extra_events.sum()
     for _, label in found.iterrows():
         there = len(inside(frame, label))
-        assert there >= label.extra_events > 0
+        assert there >= label.extra_events >= int(label.kind not in ORDINARY)
         if label.kind in ACCOUNTS:
             assert there == label.extra_events == (frame.user == label.user).sum()
 
@@ -144,22 +147,10 @@ def test_a_few_users_make_most_of_the_events(ordinary: pd.DataFrame) -> None:
     assert totals.mean() > 1.5 * totals.median()
 
 
-def test_rates_fall_from_user_to_user_and_share_everything_out() -> None:
-    shares = _rates(1_000)
-    assert (np.diff(shares) < 0).all()
-    assert shares.sum() == pytest.approx(1)
-
-
 def test_days_are_busier_than_nights(ordinary: pd.DataFrame) -> None:
     hourly = ordinary.groupby(ordinary.time.dt.hour).size()
     assert hourly.idxmin() in {0, 1, 2, 3, 4}
     assert hourly.max() > 3 * hourly.min()
-
-
-def test_users_live_in_more_than_one_zone_and_like_different_actions() -> None:
-    drawn = _habits(_Draws(1, "habits"), 1_000, 4)
-    assert len(set(drawn.phase.tolist())) > 5
-    assert set(drawn.mix.argmax(axis=1).tolist()) == {0, 1, 2, 3}
 
 
 def test_ordinary_users_are_bursty() -> None:
@@ -257,6 +248,8 @@ def test_its_repr_is_one_line_of_facts(simulation: Simulation) -> None:
         ({"actions": [""]}, "no actions"),
         ({"abnormal": {"bursts": 1}}, "Did you mean 'burst'?"),
         ({"abnormal": {"burst": -1}}, "'burst' is -1"),
+        ({"world": "lognorm"}, "Did you mean 'lognormal'?"),
+        ({"world": ["mixed", "week", "gamma"]}, "moods can't be both gamma and mixed"),
         ({"users": 3, "abnormal": {"burst": 2, "ramp": 2}}, "4 of 3 ordinary users"),
     ],
 )
@@ -266,52 +259,76 @@ def test_what_makes_no_sense_is_said(wrong: dict[str, object], says: str) -> Non
     assert says in str(caught.value)
 
 
-def test_the_first_draws_of_a_seed_are_these_on_every_machine() -> None:
-    draws = _Draws(1, "a stream")
-    assert draws.uniform(3).tolist() == [
-        0.04414358477502023,
-        0.6958751373304484,
-        0.058328456262432216,
-    ]
-    assert draws.integers(0, 1000, 3).tolist() == [541, 919, 28]
-    assert draws.gamma(2, 2).tolist() == [3.0008605908641512, 1.4395994524505142]
-    assert draws.order(6).tolist() == [1, 2, 4, 0, 3, 5]
+def busy_hours(events: pd.DataFrame, label: Any) -> pd.Series:
+    """Return how often a label's user did its action in each hour of the simulation."""
+    own = events[(events.user == label.user) & (events.action == label.action)]
+    hours = pd.date_range(label.first, label.last, freq="h", inclusive="left")
+    counts: pd.Series = own.groupby(own.time.dt.floor("h")).size().reindex(hours, fill_value=0)
+    return counts
 
 
-def test_another_seed_or_another_stream_gives_other_draws() -> None:
-    first = _Draws(1, "a").uniform(4).tolist()
-    assert first != _Draws(2, "a").uniform(4).tolist()
-    assert first != _Draws(1, "b").uniform(4).tolist()
+def test_a_busy_hour_is_so_many_times_as_busy_as_the_others() -> None:
+    simulation = simulate(
+        event_count=40_000,
+        users=200,
+        duration="8 days",
+        world="gamma",
+        abnormal={"eightfold-hour": 20, "25-fold-hour": 20},
+    )
+    events, labels = simulation.events().to_pandas(), simulation.labels().to_pandas()
+    labels["first"], labels["last"] = simulation.start, simulation.start + timedelta(days=8)
+    times: dict[str, list[float]] = {"eightfold-hour": [], "25-fold-hour": []}
+    for label in labels.itertuples():
+        hours = busy_hours(events, label)
+        times[label.kind].append(hours[label.since] / hours.drop(label.since).mean())
+    assert np.median(times["eightfold-hour"]) == pytest.approx(8, rel=0.3)
+    assert np.median(times["25-fold-hour"]) == pytest.approx(25, rel=0.3)
 
 
-@given(st.floats(min_value=1e-300, max_value=1e300))
-def test_the_logarithm_is_the_logarithm(value: float) -> None:
-    assert _log(np.array([value]))[0] == pytest.approx(math.log(value), rel=1e-14, abs=1e-15)
+def test_who_doubles_and_who_grows_slowly_does_so() -> None:
+    simulation = simulate(
+        event_count=400_000,
+        users=100,
+        duration="20 days",
+        world="gamma",
+        abnormal={"doubled": 10, "slow-ramp": 10},
+    )
+    events, labels = simulation.events().to_pandas(), simulation.labels().to_pandas()
+    ratios: dict[str, list[float]] = {"doubled": [], "slow-ramp": []}
+    for label in labels.itertuples():
+        own = events[events.user == label.user]
+        own = own if label.action is None else own[own.action == label.action]
+        days = own.groupby(own.time.dt.floor("D")).size().to_numpy()
+        ratios[label.kind].append(days[-3:].mean() / days[:3].mean())
+    assert np.mean(ratios["doubled"]) == pytest.approx(2, rel=0.15)
+    assert np.mean(ratios["slow-ramp"]) == pytest.approx(1.1**15, rel=0.25)
 
 
-@pytest.mark.parametrize("shape", [1, 2, 5])
-def test_gamma_draws_have_mean_one_and_variance_one_over_the_shape(shape: int) -> None:
-    drawn = _Draws(3, "gamma").gamma(shape, 200_000)
-    assert drawn.min() > 0
-    assert drawn.mean() == pytest.approx(1, abs=0.01)
-    assert drawn.var() == pytest.approx(1 / shape, rel=0.03)
+def test_a_campaign_is_many_new_accounts_in_one_hour() -> None:
+    simulation = simulate(event_count=2_000, users=50, world="gamma", abnormal={"campaign": 500})
+    events, labels = simulation.events().to_pandas(), simulation.labels().to_pandas()
+    of_them = events[events.user.isin(labels.user)]
+    assert labels.user.nunique() == 500
+    assert of_them.time.dt.floor("h").nunique() == of_them.action.nunique() == 1
+    assert of_them.groupby("user").size().max() <= 3
 
 
-def test_an_order_holds_every_number_once() -> None:
-    assert sorted(_Draws(3, "order").order(1000).tolist()) == list(range(1000))
-
-
-def test_choices_follow_the_weights_of_their_row() -> None:
-    weights = np.array([[1.0, 3.0], [1.0, 0.0]])
-    rows = np.repeat([0, 1], 100_000)
-    chosen = _pick(weights, rows, _Draws(3, "choices").uniform(len(rows)))
-    assert chosen[:100_000].mean() == pytest.approx(0.75, abs=0.01)
-    assert not chosen[100_000:].any()
-
-
-def test_the_ends_of_a_row_are_inside_it() -> None:
-    weights = np.full((3, 7), 0.1)
-    rows = np.array([0, 0, 1, 1, 2, 2])
-    just_below_one = 1 - 2.0**-53
-    chosen = _pick(weights, rows, np.array([0.0, just_below_one] * 3))
-    assert chosen.tolist() == [0, 6, 0, 6, 0, 6]
+def test_jobs_and_services_are_labelled_and_do_what_they_do() -> None:
+    simulation = simulate(
+        event_count=2_000,
+        users=100,
+        duration="4 days",
+        world=["gamma", "jobs", "service"],
+        abnormal={},
+    )
+    events, labels = simulation.events().to_pandas(), simulation.labels().to_pandas()
+    assert labels.kind.tolist() == ["nightly-job", "nightly-job", "service"]
+    for label in labels.itertuples():
+        hours = events[events.user == label.user].groupby(events.time.dt.floor("h")).size()
+        if label.kind == "service":
+            assert len(hours) == 96
+            assert hours.mean() == pytest.approx(1_000, rel=0.01)
+            continue
+        assert len(hours) == 4
+        assert len(set(hours.index.hour)) == 1
+        assert 80 < hours.min() <= hours.max() < 340

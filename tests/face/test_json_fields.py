@@ -62,6 +62,7 @@ OF_SEVERAL = {
 OF_A_RUN = {
     "counts": ["{out} --window '1 hour'"],
     "dead-letters": ["{out}"],
+    "evaluate": ["{out} data/labels.json"],
     "find": ["{out}", "{out} --rules {rules}"],
     "findings": ["{out}"],
     "restore": ["{out} {replica}"],
