@@ -296,7 +296,8 @@ class Cascade:
         least; in a bounded run nothing is late.
     expire
         How long after its end a window's counts and findings stay in the run's folder: they go
-        when it is tidied after that. One duration, or a mapping from window; by default for ever.
+        when it is tidied after that, sessions once their longest has passed besides. One duration,
+        or a mapping from window; by default for ever.
     max_counters_per_flush
         A live flush hands on this many counters of each bucket, and the rest waits for the next
         batch; but so many wait at most. Where more comes, a flush hands on more than this, its

@@ -100,7 +100,7 @@ def _window_starts(kind: Window, segment_ms: int, since_ms: int | None) -> range
 
 _START_BYTES = 8
 _LOOK_BACK_MS = 31 * 24 * 3_600_000
-"""How long before a moment a session that holds it may have begun, whatever its longest is."""
+"""How long before a moment a session that holds it may have begun; more if who asks says so."""
 _NO_ROWS: tuple[Pairs, list[str]] = (([], []), [])
 _NO_SESSION = {"updated_at_ms": "the user has no session at this moment"}
 
@@ -325,7 +325,7 @@ class WindowReader(Viewed):
 
     def _counted(self, user: str, kind: Window, at_ms: int) -> UserCounts:
         if isinstance(kind, Session):
-            begun = self._sessions(user, kind, at_ms - _LOOK_BACK_MS, at_ms)
+            begun = self._sessions(user, kind, at_ms - max(_LOOK_BACK_MS, kind.longest_ms), at_ms)
             return _together(user, at_ms, [one for one in begun if one.window_end_ms >= at_ms])
         start_ms = kind.start_of(at_ms)
         key = _key(user, start_ms)
@@ -443,7 +443,7 @@ class WindowReader(Viewed):
         kind = self._kind(window)
         since_ms = None if since is None else moment_ms(since)
         if isinstance(kind, Session):
-            begin_ms = None if since_ms is None else since_ms - _LOOK_BACK_MS
+            begin_ms = None if since_ms is None else since_ms - max(_LOOK_BACK_MS, kind.longest_ms)
             sessions = self._sessions(user, kind, begin_ms, None)
             late = [one for one in sessions if since_ms is None or one.window_end_ms >= since_ms]
             return Records(late, "sessions")

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import kstoolkit as kst
@@ -69,6 +70,12 @@ def test_sessions_with_too_many_and_too_long_ones_are_found_each_once_as_they_be
         {row for row in together if row[1] - row[0] > 600_000},
     ]
     assert [found(run, rule) for rule in RULES] == right
+    # Some were told and are no more: parts of sessions that grew together.
+    told = pq.read_table(place / "out" / "findings", partitioning=None)
+    spans = zip(
+        *(told[name].to_pylist() for name in ("rule", "window_start_ms", "user")), strict=True
+    )
+    assert len(set(spans) - {(f.rule, f.window_start_ms, f.user) for f in run.findings}) > 20
     assert min(map(len, right)) > 5
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +19,7 @@ from tests.cli.commands import given, rows
 from tests.kafka.clients import make_topic
 from tests.operations.livestreams import Live, application, compiled
 from tests.pipeline.harness import events, kill_group, newest, source, spawned, until, write_files
-from tests.pipeline.test_sessions import ALL, EACH, Rows, check, expected
+from tests.pipeline.test_sessions import ALL, EACH, Rows, check, expected, told
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,14 +85,14 @@ def test_a_topic_tells_those_of_all_events_though_others_swallowed_some(
     with kst.WindowStore.restore(
         kst.kafka_changelog(topic), path=tmp_path / "early", progress=False
     ) as early:
-        told = [one for user in USERS for one in early.history(user, window=EACH)]
+        there = [one for user in USERS for one in early.history(user, window=EACH)]
     run = pipeline(tmp_path, topic, blocks).run(
         tmp_path / "out", max_files_per_batch=1, progress=False
     )
     check(run, paths)
     compact(tmp_path / "out" / "mirror")
     check(run, paths)
-    assert all(one.total for one in told)  # and no session of none
+    assert all(one.total for one in there)  # and no session of none
     # One that follows, and one from the topic's beginning, hold the same.
     for place in (tmp_path / "early", tmp_path / "late"):
         with kst.WindowStore.restore(
@@ -106,6 +106,51 @@ def test_a_topic_tells_those_of_all_events_though_others_swallowed_some(
         for part in read_records(cluster, name, *ends, 500):
             gone += sum(value is None for value in part.values)
     assert (gone > 0) == (not blocks)  # a swallowed session is a tombstone
+
+
+def test_of_sessions_below_the_minimum_none_is_told_though_others_swallowed_some(
+    broker: Broker, tmp_path: Path
+) -> None:
+    paths = write_files(tmp_path / "in", events(900, users=20, hours=20), 5)
+    topic = f"kafka://{broker.bootstrap}/session-minimum"
+    least = {EACH.label: 2, ALL.label: 2}
+    run = kst.Pipeline(
+        source=source(tmp_path / "in"),
+        cascade=kst.Cascade("1 hour", EACH, ALL, min_count=least),
+        rules=(),
+        buckets=3,
+        changelog=kst.kafka_changelog(topic, partitions=2),
+    ).run(tmp_path / "out", max_files_per_batch=1, progress=False)
+    with kst.WindowStore.restore(
+        kst.kafka_changelog(topic), path=tmp_path / "replica", progress=False
+    ) as replica:
+        for session in (EACH, ALL):
+            every = expected(paths, session)
+            right = [row for row in every if row[-1] >= 2]
+            assert 0 < len(right) < len(every)
+            assert told(run.counts(session.label, limit=None)) == right
+            assert held(replica, session, {row[2] for row in every}) == right
+
+
+def test_a_session_of_two_months_is_found_by_who_asks_for_as_long_a_one(tmp_path: Path) -> None:
+    began, month = datetime(2026, 1, 1, tzinfo=UTC), kst.Session("20 days", longest="90 days")
+    days = (0, 15, 30, 45, 60)
+    rows = [
+        {"time": (began + timedelta(days=day)).isoformat(), "user": "ann", "action": "read"}
+        for day in days
+    ]
+    write_files(tmp_path / "in", rows, 1)
+    run = kst.Pipeline(
+        source=source(tmp_path / "in"), cascade=kst.Cascade("1 day", month), rules=()
+    ).run(tmp_path / "out", progress=False)
+    with kst.WindowStore.restore(
+        run.folder.path, path=tmp_path / "replica", progress=False
+    ) as replica:
+        for day in days:
+            at = began + timedelta(days=day, hours=-1 if day else 0)
+            assert replica.get("ann", window=month, at=at).counts == {"read": 5}
+        since = began + timedelta(days=59)
+        assert len(replica.history("ann", window=month, since=since)) == 1
 
 
 def test_a_replica_of_a_folder_follows_and_answers_the_command(tmp_path: Path) -> None:

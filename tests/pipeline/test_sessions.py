@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -15,6 +16,7 @@ from pyspark.sql import functions as sf
 import kstoolkit as kst
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import CheckpointError, ConfigurationError
+from kstoolkit.pipeline.tidying import compact_run
 from tests.cli.commands import given
 from tests.counters.test_sessions import BATCHES, Event, Told
 from tests.pipeline.harness import (
@@ -25,6 +27,7 @@ from tests.pipeline.harness import (
     spawned,
     until,
     write_files,
+    write_lines,
 )
 
 if TYPE_CHECKING:
@@ -193,6 +196,36 @@ def test_a_live_run_flushes_them_at_its_stop(tmp_path: Path) -> None:
         until(lambda: run.summary().events == 800, "what came later")
         run.stop()
     check(run, paths)
+
+
+def test_sessions_expire_once_their_longest_has_passed_besides_and_others_stay(
+    tmp_path: Path,
+) -> None:
+    short = kst.Session("20 minutes", longest="12 hours")
+    day_ms, rows = 86_400_000, events(600, seed=6, users=20, hours=90)
+    in_order = sorted(rows, key=lambda row: row["time"])
+    paths = [
+        write_lines(tmp_path / "in" / f"{number}.json", in_order[150 * number :][:150])
+        for number in range(4)
+    ]
+    cascade = kst.Cascade("1 hour", short, ALL)
+    run = kst.Pipeline(source=source(tmp_path / "in"), cascade=cascade, rules=(), buckets=2).run(
+        tmp_path / "out", max_files_per_batch=1, progress=False
+    )
+    every = told(run.counts(short, limit=None))
+    assert every == expected(paths, short)
+    compact_run(run.folder.path, {short.label: "1 day"})
+    assert told(run.counts(ALL.label, limit=None)) == expected(paths, ALL)
+    left = told(run.counts(short, limit=None))
+    gone = [row for row in every if row not in left]
+    assert left == [row for row in every if row in left]
+    assert min(len(gone), len(left)) > 50
+    # Its clock is in the midst of the newest 32 batches, which are all that there are.
+    reached_ms = median(
+        hour.timestamp() * 1_000 for hour in run.counts("1 hour", limit=None).iloc[:, 0]
+    )
+    assert max(row[1] for row in gone) <= reached_ms - day_ms
+    assert min(row[0] for row in left) >= reached_ms - day_ms - short.longest_ms - 3_600_000
 
 
 def test_what_is_not_counted_by_sessions_is_said(tmp_path: Path) -> None:
