@@ -58,6 +58,7 @@ def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_without_any_java_in_sight_the_one_from_pypi_starts_spark(no_java: Path) -> None:
     program = """
         from kstoolkit.pipeline.session import spark_session

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
-OFTEN = ("4", "8")
-"""Beginnings of those that are run with all tests: of stores, of a stream."""
+OFTEN = ("4",)
+"""Beginnings of those that are run with all tests: of stores."""
 WITH_PANELS = ("1_who_is_abnormal", "4_where_does_the_memory_go")
 CLOSES_ITS_PANEL = "8_following_a_stream_live"
 PANEL = "application/vnd.jupyter.widget-view+json"

@@ -91,6 +91,7 @@ def test_a_folder_is_asked_for_the_query_that_counts_into_it_again(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_command_line_says_where_metrics_are_and_closes_with_the_run(tmp_path: Path) -> None:
     write_lines(tmp_path / "in" / "a.json", events(30, hours=1))
     where = ("--out", tmp_path / "out", "--follow", "--trigger", "1 second")

@@ -423,6 +423,7 @@ def can_mount() -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_full_disk_ends_the_run_with_one_sentence_and_loses_nothing(tmp_path: Path) -> None:
     if not can_mount():
         pytest.skip("no disk of one's own can be mounted")

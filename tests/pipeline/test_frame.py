@@ -267,7 +267,10 @@ PROGRAM = """
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "sign",
-    [".staging", pytest.param("staged/name=frame", marks=pytest.mark.long), "checkpoint/offsets/0"],
+    [
+        *(pytest.param(sign, marks=pytest.mark.long) for sign in (".staging", "staged/name=frame")),
+        "checkpoint/offsets/0",
+    ],
 )
 def test_a_kill_between_staging_and_counting_is_made_good(
     spark: SparkSession, paths: list[Path], tmp_path: Path, sign: str

@@ -172,6 +172,7 @@ def test_a_stopped_run_goes_on_where_it_was(start: Callable[..., Run], tmp_path:
     assert second.summary().events == 7
 
 
+@pytest.mark.long
 def test_windows_of_a_live_run_expire_and_no_others(
     start: Callable[..., Run], tmp_path: Path
 ) -> None:
@@ -551,6 +552,7 @@ def folders(run: Run) -> dict[str, int]:
     return {kind: len([*(run.folder.path / kind).glob("epoch=0/batch=*")]) for kind in kinds}
 
 
+@pytest.mark.long
 def test_batches_of_a_bounded_run_are_folded_at_its_end_and_those_of_a_live_one_as_it_goes(
     start: Callable[..., Run], tmp_path: Path
 ) -> None:

@@ -188,6 +188,7 @@ INTERRUPTED = """
 
 @pytest.mark.kill
 @pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_c_of_one_run_leaves_the_other(tmp_path: Path) -> None:
     write_files(tmp_path / "in", events(100), 1)
     write_files(tmp_path / "many", events(600, seed=2), 60)

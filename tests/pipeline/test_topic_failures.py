@@ -281,6 +281,7 @@ def test_stopping_lets_the_batch_at_hand_end(topic: EventTopic, tmp_path: Path) 
         counts_all(run, topic)
 
 
+@pytest.mark.long
 def test_a_stop_flushes_what_waits_also_while_the_broker_is_away(
     topic: EventTopic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -313,6 +314,7 @@ def dying_while(flag: Path) -> Callable[[pa.RecordBatch], pa.Table]:
     return read
 
 
+@pytest.mark.long
 def test_a_run_whose_worker_dies_is_started_again_as_often_as_was_said(
     topic: EventTopic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -190,6 +190,7 @@ def _counted(path: Path, by: str) -> dict[Any, int]:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_every_operators_users_add_up_to_what_spark_reads(checkpoints: Checkpoints) -> None:
     for query, way in (("window", "changelogs"), ("session", "snapshots"), ("dedup", "snapshots")):
         path = checkpoints.make(query, way)
