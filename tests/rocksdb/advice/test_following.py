@@ -102,7 +102,7 @@ CASES = [
         },
         {"compaction_style": "universal"},
         figure("write_amplification"),
-        times=1.3,
+        times=1.1,  # how much a compaction finds waiting depends on what else runs
     ),
     Followed(
         "flush too small",
