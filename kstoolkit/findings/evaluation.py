@@ -97,7 +97,7 @@ class Evaluation(Record):
     precision_at
         The share of abnormal users among the first 10, 20, 50, 100.
     curve
-        Precision and recall.
+        Precision and recall wherever recall grows, and after the last user.
     """
 
     kinds: Records[KindRecall]
@@ -212,7 +212,7 @@ def _days(findings: Findings, labels: Labels) -> tuple[int, int]:
 
 def _judged(findings: Findings, labels: Labels, since_ms: int, until_ms: int) -> Evaluation:
     finding, label = _pairs(findings, labels)
-    is_ordinary = np.isin(np.asarray(labels.kind.to_pylist(), object), ORDINARY)
+    is_ordinary = labels.is_ordinary
     is_true = np.zeros(len(findings), bool)
     is_true[finding[~is_ordinary[label]]] = True
     days = max((until_ms - since_ms) / _DAY_MS, 1 / 24)
@@ -273,7 +273,7 @@ def _pairs(findings: Findings, labels: Labels) -> tuple[Integers, Integers]:
 
 def _flags(column: pa.Array | pa.ChunkedArray) -> Flags:
     """Return which rows are true; null is not."""
-    return np.asarray(pc.fill_null(column, fill_value=False).to_pylist(), bool)
+    return np.asarray(pc.fill_null(column, fill_value=False), bool)
 
 
 def _kind(
@@ -311,8 +311,7 @@ def _least_probable(findings: Findings) -> tuple[pa.Array, Floats]:
 
 def _ranked(labels: Labels, users: pa.Array, score: Floats) -> Evaluation:
     """Return what is known of users in the order of a score; who has none is never reached."""
-    is_abnormal = ~np.isin(np.asarray(labels.kind.to_pylist(), object), ORDINARY)
-    abnormal = labels.user.filter(pa.array(is_abnormal)).unique()
+    abnormal = labels.user.filter(pa.array(~labels.is_ordinary)).unique()
     hit = np.asarray(pc.is_in(users, value_set=abnormal)).astype(np.float64)
     total, unknown = len(abnormal), dict.fromkeys(_OF_FINDINGS, "a ranking has no findings")
     ends, hits = _points(score, hit)
@@ -321,9 +320,11 @@ def _ranked(labels: Labels, users: pa.Array, score: Floats) -> Evaluation:
     low, high = np.quantile(samples, (0.025, 0.975)) if total else (None, None)
     if not total:
         unknown |= dict.fromkeys(_OF_LABELS, "nobody is labelled as abnormal")
+    grows = np.diff(hits, prepend=0.0) > 0  # of millions of users few are labelled
+    grows[-1:] = True
     points = [
         Point(users=int(end), precision=float(n / end), recall=float(n / max(total, 1)))
-        for end, n in zip(ends, hits, strict=True)
+        for end, n in zip(ends[grows], hits[grows], strict=True)
     ]
     order = np.argsort(-score, kind="stable")
     return Evaluation(
@@ -429,6 +430,11 @@ class Labels:
             _moments(since, -_NEVER_MS),
             _moments(until, _NEVER_MS),
         )
+
+    @property
+    def is_ordinary(self) -> Flags:
+        """Which labels are of machines that may do what they do."""
+        return np.asarray(pc.is_in(self.kind, value_set=pa.array(ORDINARY)), bool)
 
     def take(self, rows: Flags) -> Labels:
         """Return some labels."""
