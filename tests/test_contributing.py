@@ -13,13 +13,14 @@ from kstoolkit.environment import Check, Diagnosis
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings import rules, scoring
 from kstoolkit.findings.baselines import Baselines
-from kstoolkit.findings.peers import pool_moments
+from kstoolkit.findings.calibration import Everyone
 from kstoolkit.widgets import panel
 from kstoolkit.windows import as_window
-from tests.findings.test_scoring import hour_of
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    from kstoolkit.findings.scoring import Brief
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -52,16 +53,30 @@ def test_the_rule_has_a_name_and_takes_what_makes_sense(newcomer: Any) -> None:
         newcomer("1 hour", "many")
 
 
-def test_the_rule_finds_who_has_no_history_and_nobody_else(newcomer: Any) -> None:
-    baselines = Baselines.empty(HOUR)
-    for hour in range(24):
-        baselines.observe(hour_of({f"user {n}": 1 + n % 3 for n in range(300)}, hour))
-    seen = baselines.observe(hour_of({"user 7": 90, "stranger": 90, "guest": 51, "shy": 50}, 24))
-    evidence = scoring._Evidence(seen.material, pool_moments([seen.moments]))
+@pytest.fixture(scope="module")
+def last_hour() -> tuple[pa.Table, Brief]:
+    """Return the counts of an hour after thirty, and what is known of all users by then."""
+    hours = [{f"user {n}": 1 + n % 3 for n in range(300)} for _ in range(30)]
+    hours.append({"user 7": 90, "stranger": 90, "guest": 51, "shy": 50})
+    baselines, everyone = Baselines.empty(HOUR), Everyone(HOUR)
+    for number, hour in enumerate(hours):
+        counts = {"window_start_ms": [number * HOUR] * len(hour), "user": [*hour]}
+        counts |= {"action": ["x"] * len(hour), "count": [*hour.values()]}
+        closed = baselines.close(pa.table(counts), (number + 1) * HOUR)
+        everyone.add([closed.moments], [closed.facts])
+    return closed.material, everyone.brief(len(hours) * HOUR)
+
+
+def test_the_rule_finds_who_has_no_history_and_nobody_else(
+    newcomer: Any, last_hour: tuple[pa.Table, Brief]
+) -> None:
+    (counts, brief), rule = last_hour, newcomer("1 hour", 50)
     find = run_in(scoring, programs("A rule")[1], Newcomer=newcomer)["_new"]
-    chosen, columns = find(newcomer("1 hour", 50), evidence)
-    found = seen.material.take(pa.array(chosen))["user"].to_pylist()
-    assert (sorted(found), columns) == (["guest", "stranger"], {})
+    chosen = find(rule, scoring._Evidence(counts, brief))
+    assert sorted(counts.take(pa.array(chosen))["user"].to_pylist()) == ["guest", "stranger"]
+    still_open = counts.append_column("is_open", pa.array([True] * len(counts)))
+    assert not len(find(rule, scoring._Evidence(still_open, brief)))
+    assert not len(find(rule, scoring._Evidence(counts, None)))
 
 
 def test_the_panel_lives_shows_and_escapes() -> None:

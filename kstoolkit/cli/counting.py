@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.results import say_findings
+from kstoolkit.cli.results import nothing_found, say_findings
 from kstoolkit.cli.terminal import INTERRUPTED, TERMINATED, Terminated, asked_to_stop, note, say
 from kstoolkit.errors import InputError, RunFailed
 from kstoolkit.events.topics import Topic
@@ -186,7 +186,7 @@ def tell(run: Run, out: str, events_before: int | None) -> None:
         say(_added(summary.events - events_before))
     say()
     found = run.findings
-    say(_heading(len(found)))
+    say(_heading(len(found), summary.unjudged))
     say_findings(found, _TOP)
     say()
     say("Next:")
@@ -202,9 +202,9 @@ def _added(events: int) -> str:
     return f"{format_count(events)} of the events are new; the rest was counted before."
 
 
-def _heading(found: int) -> str:
+def _heading(found: int, unjudged: int) -> str:
     if not found:
-        return "Nothing was found: no count breaks a rule."
+        return nothing_found(unjudged)
     if found <= _TOP:
         return "Found:"
     return f"Found (the {_TOP} that most deserve a look, of {format_count(found)}):"

@@ -119,7 +119,10 @@ def findings(
     The fields of --json: rule, user, action, window, window_start_ms (epoch ms UTC), count,
     expected_low, expected_high, probability, sentence, and more. Null is unknown.
     """
-    _print_findings(_opened(out, kafka_config).findings, as_json=as_json, limit=limit)
+    run = _opened(out, kafka_config)
+    found = run.findings
+    unjudged = 0 if len(found) else run.summary().unjudged
+    _print_findings(found, unjudged, as_json=as_json, limit=limit)
 
 
 def find(
@@ -137,7 +140,8 @@ def find(
     from kstoolkit.pipeline.find import find as judged  # noqa: PLC0415
 
     chosen = DEFAULT_RULES if rules is None else load_rules(rules)
-    _print_findings(judged(out, chosen), as_json=as_json, limit=limit)
+    found = judged(out, chosen)
+    _print_findings(found, found.unjudged or 0, as_json=as_json, limit=limit)
 
 
 def evaluate(
@@ -333,13 +337,22 @@ def say_findings(found: Findings, limit: int) -> None:
         say(f"{number:>2}. {finding.sentence}")
 
 
-def _print_findings(found: Findings, *, as_json: bool, limit: int) -> None:
+def nothing_found(unjudged: int) -> str:
+    """Say that nothing was found, and of how many counts that means little."""
+    if not unjudged:
+        return "Nothing was found: no count breaks a rule."
+    from kstoolkit.findings.finding import NOT_KNOWN  # noqa: PLC0415 - loads Arrow
+
+    return f"Nothing was found; {counted(unjudged, 'counts')} could not be judged: {NOT_KNOWN}."
+
+
+def _print_findings(found: Findings, unjudged: int, *, as_json: bool, limit: int) -> None:
     if as_json:
         starts = range(0, len(found), _ROWS_AT_A_TIME)
         parts = (found[start : start + _ROWS_AT_A_TIME] for start in starts)
         print_json(row for part in parts for row in part.to_json_rows())
     elif not len(found):
-        note("Nothing was found: no count breaks a rule.")
+        note(nothing_found(unjudged))
     else:
         say_findings(found, limit)
         more = "--json prints all; --limit N more"

@@ -47,7 +47,7 @@ from kstoolkit.errors import FormatError
 from kstoolkit.windows import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -60,7 +60,9 @@ MOST_ACTIONS = 10_000
 """A user with more different actions of several parts than this in a window is told of."""
 
 _LIVE_LATENESS_MS = 600_000
-"""How long a live run waits for events at least: two feeds of one user are minutes apart."""
+"""How long a live run waits for events at least: two feeds of one user are minutes apart.
+
+And how long after its end a window is closed, where no lateness is given."""
 
 _HARDLY_ANY = 0.05
 """So few users has a feed that holds back no time, compared with the one that has the most."""
@@ -104,10 +106,17 @@ class Segments:
     level: int
     length_ms: int
 
-    def __iter__(self) -> Iterator[Counters]:
-        """Yield the latest counts, the earliest segment first."""
+    def between(self, from_ms: int, until_ms: int) -> Iterator[tuple[int, Counters]]:
+        """Yield the latest counts of windows that begin then, the earliest segment first.
+
+        Beside each is up to when they go: the segment's end, or ``until_ms``.
+        """
         for start_ms in self._starts():
-            yield counters_in(self.blocks, self._key(start_ms))
+            end_ms = start_ms + self.length_ms
+            if start_ms < until_ms and end_ms > from_ms:
+                known = counters_in(self.blocks, self._key(start_ms))
+                chosen = (known.start_ms >= from_ms) & (known.start_ms < until_ms)
+                yield min(end_ms, until_ms), known.take(chosen)
 
     def add(self, delta: Counters, *, from_ms: int | None = None, whole: bool = False) -> Added:
         """Add a delta, not empty; return the counters that it changed, and what they were before.
@@ -204,7 +213,7 @@ def counters_in(blocks: Blocks, key: str) -> Counters:
     return Counters.empty() if block is None else Counters.decode(block)
 
 
-NEVER, _FOREVER = -(1 << 62), 1 << 62
+NEVER, FOREVER = -(1 << 62), 1 << 62
 """Before and after all times."""
 _NAME = "bucket's memory"
 _VERSION = 1
@@ -226,6 +235,11 @@ class Meta:
         What the stream time was when the first of the level's pending deltas came.
     held_from_ms
         The earliest window among the level's pending deltas.
+    closed_ms
+        Windows that begin before this are closed: what comes for them still counts, but what is
+        usual is told without it.
+    latest_ms
+        The latest pane of any event, in whatever bucket.
     """
 
     stream_ms: int
@@ -233,12 +247,14 @@ class Meta:
     expired_ms: tuple[int, ...]
     held_since_ms: tuple[int, ...]
     held_from_ms: tuple[int, ...]
+    closed_ms: tuple[int, ...]
+    latest_ms: int = NEVER
 
     @classmethod
     def new(cls, levels: int) -> Meta:
         """Return the memory of a bucket that has seen nothing."""
-        never, forever = (NEVER,) * levels, (_FOREVER,) * levels
-        return cls(NEVER, never, never, forever, forever)
+        never, forever = (NEVER,) * levels, (FOREVER,) * levels
+        return cls(NEVER, never, never, forever, forever, never)
 
     def at(self, level: int, **figures: int) -> Meta:
         """Return the same with other figures of one level."""
@@ -259,8 +275,10 @@ class Meta:
             raise FormatError.version(_NAME, block[0] if block else 0, _VERSION)
         try:
             read = json.loads(block[1:])
-            stream_ms = int(read.pop("stream_ms"))
-            return cls(stream_ms, **{name: tuple(each) for name, each in read.items()})
+            stream_ms, latest_ms = int(read.pop("stream_ms")), int(read.pop("latest_ms", NEVER))
+            read.setdefault("closed_ms", [NEVER] * len(read["flushed_ms"]))  # of earlier releases
+            levels = {name: tuple(each) for name, each in read.items()}
+            return cls(stream_ms, latest_ms=latest_ms, **levels)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             message = f"{len(block):,} bytes that are no {_NAME}: {error}."
             raise FormatError(
@@ -271,16 +289,19 @@ class Meta:
 class Reached(NamedTuple):
     """How far a feed is: the latest pane that more than half of its users have, and their number.
 
+    And the latest pane of any of them.
+
     Examples
     --------
     >>> import pyarrow as pa
     >>> users, actions = pa.array(["a", "a", "b", "c"]), pa.array(["x"] * 4)
     >>> Reached.by_most(Counters.of(np.array([60_000, 0, 0, 60_000]), users, actions))
-    Reached(pane_ms=60000, users=3)
+    Reached(pane_ms=60000, users=3, latest_ms=60000)
     """
 
     pane_ms: int
     users: int
+    latest_ms: int
 
     @classmethod
     def by_most(cls, feed: Counters) -> Reached:
@@ -288,7 +309,7 @@ class Reached(NamedTuple):
         is_last = np.r_[np.diff(feed.user) != 0, True]  # counters are sorted by user, then by pane
         latest = feed.start_ms[is_last]
         middle = (len(latest) - 1) // 2
-        return cls(int(np.partition(latest, middle)[middle]), len(latest))
+        return cls(int(np.partition(latest, middle)[middle]), len(latest), int(latest.max()))
 
     @staticmethod
     def by_all(feeds: Iterable[Reached]) -> int:
@@ -315,6 +336,22 @@ class Changes:
     whole: Counters = field(default_factory=Counters.empty)
 
 
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The windows of a level that one batch closed: those that begin from then and before then.
+
+    ``parts`` has their counters, segment by segment, each with up to when it goes; ``rest``, in a
+    run that ends, likewise those of windows that may go on in the next. No event is later than
+    ``latest_ms``, in whatever bucket.
+    """
+
+    from_ms: int
+    until_ms: int
+    parts: Iterable[tuple[int, Counters]]
+    rest: Iterable[tuple[int, Counters]]
+    latest_ms: int
+
+
 @dataclass(slots=True)
 class Advance:
     """What one batch did to a bucket: what its flushed levels report, and figures by level.
@@ -323,7 +360,8 @@ class Advance:
     level which was due had to leave, ``gone`` has those that expired, where that was asked for.
     ``as_of_ms`` tells, of a level that lacks what it or a finer one holds back, the clock of the
     last whole flush; ``due_ms``, at which clock the first of it is due, ``None`` if all is flushed.
-    ``widest`` has more actions of several parts in a window than :data:`MOST_ACTIONS`.
+    ``widest`` has more actions of several parts in a window than :data:`MOST_ACTIONS`, and
+    ``closing`` has which windows of each level were closed.
     """
 
     changes: list[Changes] = field(default_factory=list)
@@ -333,6 +371,7 @@ class Advance:
     as_of_ms: dict[int, int] = field(default_factory=dict)
     due_ms: int | None = None
     widest: Widest | None = None
+    closing: dict[int, Closing] = field(default_factory=dict)
 
 
 _NO_SESSIONS: Mapping[int, Counters] = {}
@@ -354,6 +393,8 @@ class Bucket:
         Whether this is a run without an end: levels flush at intervals and expire.
     whole
         Whether to tell, beside what changed, all counters of the same windows, and what expires.
+    told_closed
+        The levels of which windows are told once they are closed.
     """
 
     cascade: Cascade
@@ -362,6 +403,7 @@ class Bucket:
     buckets: int = 1
     live: bool = False
     whole: bool = False
+    told_closed: Collection[int] = ()
 
     def advance(
         self,
@@ -370,7 +412,8 @@ class Bucket:
         sessions: Mapping[int, Counters] = _NO_SESSIONS,
         now_ms: int,
         flush: bool = False,
-        feeds: Iterable[Reached] = (),
+        last: bool = False,
+        feeds: Sequence[Reached] = (),
     ) -> Advance:
         """Count what arrived, and return what changed.
 
@@ -386,6 +429,8 @@ class Bucket:
             The batch's clock; the same again when a batch is replayed.
         flush
             Whether every level is due, and hands on all that it holds.
+        last
+            Whether a run that has an end is at it.
         """
         levels, block = len(self.cascade.levels), self.blocks.get("meta")
         meta = Meta.new(levels) if block is None else Meta.decode(block)
@@ -395,9 +440,12 @@ class Bucket:
             turn.inbox[len(self.cascade.windows) + number].append((came, meta.stream_ms))
         for level in range(levels):
             self._pass(level, turn)
-        told = (feeds or [Reached.by_most(arrivals)]) if len(arrivals) else ()
+        told = feeds or ([Reached.by_most(arrivals)] if len(arrivals) else [])
         stream_ms = max(turn.meta.stream_ms, min(Reached.by_all(told), now_ms))
-        meta = self._expire(replace(turn.meta, stream_ms=stream_ms), turn.done)
+        latest_ms = max((turn.meta.latest_ms, *(each.latest_ms for each in told)))
+        meta = replace(turn.meta, stream_ms=stream_ms, latest_ms=latest_ms)
+        meta = self._close(meta, turn.done, last=last)
+        meta = self._expire(meta, turn.done)
         self.blocks.put("meta", meta.encode())
         self._tell_waiting(meta, turn)
         return turn.done
@@ -421,8 +469,8 @@ class Bucket:
         due, rest = self._split(level, timely, is_due=is_due, flush=turn.flush)
         turn.meta = turn.meta.at(
             level,
-            held_since_ms=since_ms if len(rest) else _FOREVER,
-            held_from_ms=int(rest.start_ms.min(initial=_FOREVER)),
+            held_since_ms=since_ms if len(rest) else FOREVER,
+            held_from_ms=int(rest.start_ms.min(initial=FOREVER)),
         )
         if is_due and len(rest):
             turn.done.backlog[level] = len(rest)
@@ -444,7 +492,7 @@ class Bucket:
 
     def _take_in(self, level: int, turn: _Turn) -> tuple[Counters, int]:
         """Return what the level takes of its inbox, and the stream time when the first came."""
-        timely, since_ms, window = [], _FOREVER, self.cascade.levels[level]
+        timely, since_ms, window = [], FOREVER, self.cascade.levels[level]
         for delta, clock_ms in turn.inbox[level]:
             came = delta if level >= len(self.cascade.windows) else delta.coarsen(window)
             is_late = self._is_late(level, came, clock_ms, turn.meta.expired_ms[level])
@@ -527,7 +575,7 @@ class Bucket:
         for level, flushed_ms in enumerate(meta.flushed_ms):
             above = self.cascade.parent(level)
             reached = [since_ms[above]] if above is not None and above in since_ms else []
-            if meta.held_from_ms[level] != _FOREVER:
+            if meta.held_from_ms[level] != FOREVER:
                 reached.append(flushed_ms)
                 is_left = level in turn.done.backlog
                 due_ms = turn.now_ms if is_left else self._next_flush_ms(level, flushed_ms)
@@ -539,6 +587,38 @@ class Bucket:
     def _tell_gone(self, level: int, gone: Counters, done: Advance) -> None:
         if self.whole and len(gone):
             done.gone.setdefault(level, []).append(gone)
+
+    def _close(self, meta: Meta, done: Advance, *, last: bool) -> Meta:
+        """Close the windows that nothing comes for any more, by stream time.
+
+        Where no lateness is given, a run that has an end takes whatever comes until then.
+        """
+        for level, window in enumerate(self.cascade.levels):
+            wait_ms, from_ms = self.cascade.lateness_ms[level], meta.closed_ms[level]
+            until_ms = from_ms
+            if wait_ms is not None or self.live or last:
+                wait_ms = _LIVE_LATENESS_MS if wait_ms is None else wait_ms
+                if isinstance(window, Session):
+                    wait_ms += window.longest_ms + window.gap_ms
+                open_ms = meta.stream_ms - wait_ms - max(window.size_ms, 0)
+                open_ms = min(open_ms, self._first_held_ms(level, meta) - window.every_ms)
+                until_ms = max((open_ms // window.every_ms + 1) * window.every_ms, from_ms)
+            is_told = level in self.told_closed
+            parts = self.closed(level, from_ms, until_ms) if is_told and until_ms > from_ms else ()
+            rest = self.closed(level, until_ms, FOREVER) if is_told and last else ()
+            # What expires with this batch is taken out of state below.
+            closed = list(parts) if self.live else parts
+            done.closing[level] = Closing(from_ms, until_ms, closed, rest, meta.latest_ms)
+            meta = meta.at(level, closed_ms=until_ms)
+        return meta
+
+    def closed(self, level: int, from_ms: int, until_ms: int) -> Iterator[tuple[int, Counters]]:
+        """Yield the counters of windows that begin then, in order, each part with its end."""
+        parts = self.segments(level).between(from_ms, until_ms)
+        if isinstance(self.cascade.levels[level], Session):  # whose gaps are parted by no segment
+            yield until_ms, Counters.join([each for _, each in parts])[0]
+        else:
+            yield from parts
 
     def _expire(self, meta: Meta, done: Advance) -> Meta:
         """Drop the segments of which a live run retains no window any more."""

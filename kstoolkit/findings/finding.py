@@ -36,6 +36,7 @@ _MONTHS = (
 _TO = "\N{EN DASH}"
 LONGER = "Longer"  # the kind of rule that is about how long sessions last
 _PLAIN_EXPONENT = 6
+_LEAST_TOLD = -9
 _MANTISSA_OVERFLOW = 10
 
 
@@ -100,13 +101,17 @@ def expected(low: int | None, high: int | None) -> str | None:
 def chance(log10_probability: float | None) -> str:
     """Return a probability for people, given its decimal logarithm.
 
+    No data tell a chance of less than one in 10⁹ from another.
+
     Examples
     --------
     >>> chance(-8.5), chance(-2.7), chance(-400.0), chance(None)
-    ('3 in 10⁹', '2 in 1,000', '1 in 10⁴⁰⁰', 'unknown')
+    ('3 in 10⁹', '2 in 1,000', 'less than 1 in 10⁹', 'unknown')
     """
     if log10_probability is None:
         return "unknown"
+    if log10_probability < _LEAST_TOLD:
+        return f"less than {chance(_LEAST_TOLD)}"
     exponent = ceil(-log10_probability)
     mantissa = round(10 ** (log10_probability + exponent))
     if mantissa >= _MANTISSA_OVERFLOW:
@@ -134,13 +139,16 @@ def _usual(finding: Finding) -> str | None:
     if between is None or finding.baseline_windows is None:
         has_limit = finding.ceiling is not None or finding.kind == LONGER
         return None if has_limit else "what is usual is unknown (too few peers)"
-    peers = f"{format_count(finding.peers)} peers"
-    n = finding.baseline_windows
+    n, number = finding.baseline_windows, format_count(finding.peers)
     if n >= FEWEST_WINDOWS:
         own = f"it usually does {between} in {_one(finding)}"
-        return f"{own} ({format_count(n)} earlier {_many(finding, n)}, {peers})"
-    history = "no history" if not n else f"too little history ({n} {_many(finding, n)})"
-    others = f"95 % of {peers} do {between} in {_one(finding)}"
+        peers = f", {number} peers" if finding.peers else ""
+        return f"{own} ({format_count(n)} earlier {_many(finding, n)}{peers})"
+    if not n:
+        first = f"95 % of {number} others' first {_many(finding, 2)} have {between}"
+        return f"no history of its own to compare with yet; {first}"
+    history = f"too little history ({n} {_many(finding, n)})"
+    others = f"95 % of {number} peers do {between} in {_one(finding)}"
     return f"{history} of its own to compare with yet; {others}"
 
 
@@ -274,13 +282,26 @@ Of an action of several parts, ``by`` is the names of those that the rule looks 
 the gap, and ``session_end_ms`` is its last event's time.
 """
 
+KEY = ("rule", "user", "action", "window_ms", "window_start_ms")
+"""What a finding is known by: one that is told again replaces the one before."""
+
 _ALL_PARTS = b"kstoolkit.all_parts"
 """In a table's metadata: what all parts of a run's actions are called, also those no rule is by."""
+
+_UNJUDGED = b"kstoolkit.unjudged"
+"""In a table's metadata: how many counts could not be judged."""
 
 _SHOWN = 20
 _RECORDS_AT_ONCE = 10_000
 _TOO_FEW = "unknown (too few peers with history yet)"
 _NO_BASELINE = "unknown (no baseline)"
+NOT_KNOWN = "too little is known of their users or peers yet"
+
+
+def newest_rows(findings: pa.Table) -> pa.ChunkedArray:
+    """Return the last row of each finding, in no order."""
+    numbered = findings.select(KEY).append_column("row", pa.array(np.arange(len(findings))))
+    return numbered.group_by(list(KEY)).aggregate([("row", "max")])["row_max"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -418,10 +439,16 @@ def ends_ms(findings: pa.Table) -> pa.ChunkedArray:
     return pc.coalesce(findings["session_end_ms"], ends)
 
 
-def of_actions(findings: pa.Table, parts: Sequence[str] | None) -> pa.Table:
-    """Return a table of findings that knows all parts of an action, also those no rule is by."""
-    told = None if parts is None else {_ALL_PARTS: json.dumps(list(parts))}
-    return findings.replace_schema_metadata(told)
+def of_actions(
+    findings: pa.Table, parts: Sequence[str] | None, unjudged: int | None = None
+) -> pa.Table:
+    """Return a table of findings that knows all parts of an action, also those no rule is by.
+
+    And how many counts could not be judged, where that is told.
+    """
+    told = {} if parts is None else {_ALL_PARTS: json.dumps(list(parts))}
+    told |= {} if unjudged is None else {_UNJUDGED: str(unjudged)}
+    return findings.replace_schema_metadata(told or None)
 
 
 class Findings(Viewed, Sequence[Finding]):
@@ -507,6 +534,12 @@ class Findings(Viewed, Sequence[Finding]):
         names = {name: None for by in told for name in (["action"] if by is None else by)}
         known = (self.table.schema.metadata or {}).get(_ALL_PARTS)
         return tuple(json.loads(known)) if known else tuple(names) or ("action",)
+
+    @property
+    def unjudged(self) -> int | None:
+        """How many counts could not be judged, where that is known: too little is of others."""
+        told = (self.table.schema.metadata or {}).get(_UNJUDGED)
+        return None if told is None else int(told)
 
     def of_view(self, by: tuple[str, ...] | None) -> pa.Table:
         """Return those of rules that look at these parts of an action, as a table."""

@@ -1,7 +1,13 @@
 """What peers usually do: moments pooled over everyone, as sums that can be added anywhere.
 
-A bucket of users knows only its own; sums of buckets add up to those of all. What follows from
-them is said in :mod:`~kstoolkit.findings.tails`. Columns of text are worked on as whole numbers.
+A bucket of users knows only its own; sums of buckets add up to those of all. They are taken at the
+times of a grid, about every six hours, by action and by octave of the mean: so the highest rates
+can be told from the rest in sums, too. What follows from them is said in
+:mod:`~kstoolkit.findings.tails`. Columns of text are worked on as whole numbers.
+
+A window in which everybody does more is told from one in which a user does: how busy all are, g, is
+what the cells with a history did in it, no count taken as more than five times what is usual for
+it, or than five, over what they do usually; 1 where they do less.
 """
 
 from __future__ import annotations
@@ -63,6 +69,25 @@ def places(ascending: Integers, wanted: Integers) -> Integers:
     return np.where(ascending[found] == wanted, found, -1)
 
 
+def streamed(*tables: pa.Table) -> bytes:
+    """Return tables as bytes, one Arrow IPC stream behind the other."""
+    # As a global they could not be pickled, and so not travel to a cluster.
+    options = pa.ipc.IpcWriteOptions(compression="zstd", unify_dictionaries=True, use_threads=False)
+    sink = pa.BufferOutputStream()
+    for table in tables:
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+            writer.write_table(table)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def streams_in(block: bytes) -> list[pa.Table]:
+    """Return the tables of :func:`streamed`."""
+    source, tables = pa.BufferReader(block), []
+    while source.tell() < len(block):
+        tables.append(pa.ipc.open_stream(source).read_all())
+    return tables
+
+
 def _one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
     # What combine_chunks makes of no chunks, or of many, differs between versions of pyarrow.
     if not column.num_chunks:
@@ -78,88 +103,241 @@ def never_null(kind: pa.DataType, *names: str) -> list[pa.Field]:
 FEWEST_WINDOWS = 12
 """From here on a user's own history counts; until then peers are all there is to compare with."""
 
-SUMS = (
-    *("sum_excess", "sum_mean", "sum_mean_square"),
-    *("sum_mean_per_window", "sum_mean_square_per_window"),
+_HOUR_MS = 3_600_000
+_GRID_MS = 6 * _HOUR_MS
+_FIRST_AT_MOST = 50
+"""No first window teaches more than this: one of thousands says nothing of the others."""
+
+_COUNTS = ("cells", "known_cells", "pooled_cells")
+_SUMS = (
+    *("level", "weighted_excess", "weighted_square"),
+    *("sum_mean", "sum_mean_square"),
+    *("sum_per_window", "sum_mean_per_window", "sum_mean_square_per_window"),
 )
+_KEYS = ("window_start_ms", "action", "octave")
 
 MOMENTS_SCHEMA = pa.schema(
     [
-        *never_null(pa.int64(), "window_ms", "window_start_ms"),
-        pa.field("action", pa.string()),
-        *never_null(pa.int64(), "cells", "pooled_cells"),
-        *never_null(pa.float64(), *SUMS),
+        *never_null(pa.int64(), "window_start_ms"),
+        *never_null(pa.string(), "action"),
+        pa.field("octave", pa.int64()),
+        *never_null(pa.int64(), *_COUNTS),
+        *never_null(pa.float64(), *_SUMS),
     ]
 )
-"""One row an action and one for all actions (null), as known before the window that starts then.
+"""One row an action and octave of x̄ᵢ, as known before the window that starts then.
 
-``cells`` are all cells with history, ``pooled_cells`` those with n ≥ 2, and the sums are over the
-latter: of sᵢ² - x̄ᵢ, x̄ᵢ, x̄ᵢ², x̄ᵢ / nᵢ and x̄ᵢ² / nᵢ.
+``cells`` are all cells with history, ``known_cells`` those with n ≥ 12, of which ``level`` is the
+sum of x̄ᵢ, and ``pooled_cells`` those with n ≥ 2. Over the latter are the sums: of w eᵢ and w x̄ᵢ²
+with eᵢ = min(sᵢ² - x̄ᵢ, 4 x̄ᵢ² + 3 x̄ᵢ √(2 / nᵢ)) and the weights w = 1 / (1 + x̄ᵢ)²; of x̄ᵢ, x̄ᵢ²,
+1 / nᵢ, x̄ᵢ / nᵢ and x̄ᵢ² / nᵢ. Where the octave
+is null it is of first windows: how many there were so far, the sum of their counts, of which each
+adds 50 at most, and of the squares.
 """
 
-_POOLED_FROM = 2
+FACTS_SCHEMA = pa.schema(never_null(pa.int64(), "window_start_ms", "clipped", "firsts"))
+"""Of each window, how many are their cell's first, and what the cells that were known did.
+
+Of these no count adds more to ``clipped`` than five times what is usual for it, or five.
+"""
 
 
-def moment_sums(
-    action: Integers, n: Integers, total: Floats, squares: Floats, width: int
-) -> Floats:
-    """Return the sums of one bucket at one moment: a row an action, the last for all of them.
+def grid_ms(every_ms: int) -> int:
+    """Return how far apart the moments are at which peers are looked at: about six hours.
 
-    Columns are cells, pooled cells, and the five sums of the schema. Given are one a cell: the code
-    of its action, below ``width``, its windows of history, their sum and their sum of squares.
+    Examples
+    --------
+    >>> [grid_ms(hours * 3_600_000) // 3_600_000 for hours in (1, 4, 24)]
+    [6, 8, 24]
     """
-    pooled = n >= _POOLED_FROM
-    where, count, summed = action[pooled], n[pooled], total[pooled]
-    mean = summed / count
-    excess = (squares[pooled] - summed * mean) / (count - 1) - mean
-    terms = (excess, mean, mean * mean, mean / count, mean * mean / count)
-    by_action = np.empty((width + 1, 2 + len(terms)))
-    by_action[:width, 0] = np.bincount(action, minlength=width)
-    by_action[:width, 1] = np.bincount(where, minlength=width)
-    for column, term in enumerate(terms, start=2):
-        by_action[:width, column] = np.bincount(where, term, minlength=width)
-    by_action[width] = by_action[:width].sum(axis=0)
-    return by_action
+    return every_ms * max(-(-_GRID_MS // every_ms), 1)
 
 
-def pool_moments(tables: Sequence[pa.Table]) -> pa.Table:
-    """Return the moments of all users, given those of each bucket, of one kind of window.
-
-    A bucket reports only at some windows. At every window that any of them reports, a bucket
-    counts with its newest report by then, or with its first if it had none yet.
+def moments_of(
+    start_ms: int,
+    actions: pa.Array,
+    action: Integers,
+    history: tuple[Integers, Integers, Floats],
+) -> pa.Table:
+    """Return the moments of some cells at one time; given are one a cell, with n ≥ 1.
 
     Parameters
     ----------
-    tables
-        One table of :data:`MOMENTS_SCHEMA` a bucket.
-
-    Returns
-    -------
-    pyarrow.Table
-        Of the same schema, sorted by window start, all actions (null) last.
+    start_ms
+        When.
+    actions, action
+        All actions, and which of them each cell is of.
+    history
+        Each cell's windows, n, the sum of their counts and of their squares.
     """
-    kept = [table for table in tables if table.num_rows]
-    if not kept:
-        return MOMENTS_SCHEMA.empty_table()
-    starts = np.unique(np.concatenate([integers(table, "window_start_ms") for table in kept]))
-    spread = pa.concat_tables([_report_at(table, starts) for table in kept])
-    keys = ["window_ms", "window_start_ms", "action"]
-    added = [name for name in MOMENTS_SCHEMA.names if name not in keys]
+    n, total, squares = history
+    mean = total / n
+    octave = np.floor(np.log2(mean)).astype(np.int64)
+    pooled, known = n >= _POOLED_FROM, n >= FEWEST_WINDOWS
+    excess = np.where(pooled, (squares - total * mean) / np.maximum(n - 1, 1) - mean, 0)
+    noise = _DEVIATIONS * np.sqrt(2 / n) * mean
+    excess = np.minimum(excess, _MOST_BURSTY * mean * mean + noise)
+    weight = pooled / (1 + mean) ** 2
+    terms = (
+        *(np.ones_like(mean), known, pooled, mean * known, weight * excess, weight * mean * mean),
+        *(mean * pooled, mean * mean * pooled),
+        *(pooled / n, mean * pooled / n, mean * mean * pooled / n),
+    )
+    lowest = int(octave.min(initial=0))
+    group, row = np.unique(action * _MANY + octave - lowest, return_inverse=True)
+    sums = [np.bincount(row, term, minlength=len(group)) for term in terms]
+    names = actions.take(pa.array(group // _MANY)).cast(pa.string())
+    keys = [np.full(len(group), start_ms), names, group % _MANY + lowest]
+    counts = [each.astype(np.int64) for each in sums[: len(_COUNTS)]]
+    return pa.table([*keys, *counts, *sums[len(_COUNTS) :]], schema=MOMENTS_SCHEMA)
+
+
+_POOLED_FROM = 2
+_MOST_BURSTY, _DEVIATIONS = 4, 3
+_MANY = 1 << 12  # more octaves than there are
+
+
+def moments_of_firsts(start_ms: int, actions: pa.Array, firsts: Floats) -> pa.Table:
+    """Return what there was of first windows by then: a row an action, number, sum and squares."""
+    some = np.flatnonzero(firsts[:, 0])
+    number, total, squares = firsts[some].T
+    none = np.zeros(len(some))
+    told = {"window_start_ms": np.full(len(some), start_ms), "cells": number.astype(np.int64)}
+    told |= {"action": actions.take(pa.array(some)).cast(pa.string()), "sum_mean": total}
+    told |= {"octave": pa.nulls(len(some), pa.int64()), "sum_mean_square": squares}
+    columns = [
+        told.get(field.name, none.astype(field.type.to_pandas_dtype())) for field in MOMENTS_SCHEMA
+    ]
+    return pa.table(columns, schema=MOMENTS_SCHEMA)
+
+
+def first_terms(action: Integers, count: Integers, actions: int) -> Floats:
+    """Return number, sum and sum of squares of first windows by action."""
+    held = np.minimum(count, _FIRST_AT_MOST).astype(np.float64)
+    terms = (np.ones_like(held), held, held * held)
+    return np.stack([np.bincount(action, term, minlength=actions) for term in terms], axis=1)
+
+
+def summed(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Return the sums of moments, or of facts, of any buckets, sorted by what they are of."""
+    told = pa.concat_tables([schema.empty_table(), *tables])
+    keys = [name for name in _KEYS if name in schema.names]
+    added = [name for name in schema.names if name not in keys]
     # Threads would add in any order, and a repeated batch would differ in the last digit.
-    grouped = spread.group_by(keys, use_threads=False)
-    pooled = grouped.aggregate([(name, "sum") for name in added])
-    pooled = pooled.rename_columns([*keys, *added]).select(MOMENTS_SCHEMA.names)
-    return pooled.sort_by([(name, "ascending") for name in keys]).cast(MOMENTS_SCHEMA)
+    grouped = told.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in added])
+    grouped = grouped.rename_columns([*keys, *added]).select(schema.names)
+    return grouped.sort_by([(name, "ascending") for name in keys]).cast(schema)
 
 
-def _report_at(table: pa.Table, wanted: Integers) -> pa.Table:
-    """Repeat a bucket's reports so that there is one at each of the ``wanted`` starts."""
-    starts = integers(table, "window_start_ms")
-    order = np.argsort(starts, kind="stable")
-    reported, first, lengths = np.unique(starts[order], return_index=True, return_counts=True)
-    report = np.maximum(np.searchsorted(reported, wanted, side="right") - 1, 0)
-    repeats = lengths[report]
-    within = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-    rows = table.take(pa.array(order[np.repeat(first[report], repeats) + within]))
-    at = rows.schema.get_field_index("window_start_ms")
-    return rows.set_column(at, MOMENTS_SCHEMA.field(at), pa.array(np.repeat(wanted, repeats)))
+POOLS_SCHEMA = pa.schema(
+    [
+        *never_null(pa.int64(), "window_start_ms"),
+        pa.field("action", pa.string()),
+        *never_null(pa.int64(), "cells", "known_cells", "peers", "firsts"),
+        *never_null(pa.float64(), "level", "alpha", "beta", "dispersion"),
+        *never_null(pa.float64(), "first_mean", "first_dispersion"),
+    ]
+)
+"""What follows from the moments of all buckets: a row an action, and one for all of them (null).
+
+See :mod:`~kstoolkit.findings.tails`. NaN is unknown: there are fewer than 30 peers, or first
+windows.
+"""
+
+FEWEST_PEERS = 30
+"""Fewer cells with history than this say nothing about peers."""
+
+_LEAST_SPREAD = 1e-9
+_WINSORISED = 0.01
+
+
+def pools_of(moments: pa.Table) -> pa.Table:
+    """Return what peers do by the moments of all of them: a table of :data:`POOLS_SCHEMA`."""
+    everyone = moments.set_column(1, "action", pa.nulls(len(moments), pa.string()))
+    keys = list(_KEYS)
+    both = pa.concat_tables([moments, everyone.cast(_ANY_ACTION)], promote_options="permissive")
+    added = [name for name in MOMENTS_SCHEMA.names if name not in keys]
+    rows = both.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in added])
+    rows = rows.rename_columns([*keys, *added])
+    rows = rows.sort_by([(keys[0], "ascending"), (keys[1], "ascending"), (keys[2], "descending")])
+    is_first = rows["octave"].is_null().to_numpy()
+    groups = rows.select(keys[:2]).group_by(keys[:2], use_threads=False).aggregate([])
+    groups = groups.sort_by([(name, "ascending") for name in keys[:2]])
+    group = _group_of(rows)
+    column = {name: np.asarray(rows[name].to_numpy(), np.float64) for name in added}
+    of = _Sums(group[~is_first], len(groups), {k: v[~is_first] for k, v in column.items()})
+    firsts = _Sums(group[is_first], len(groups), {k: v[is_first] for k, v in column.items()})
+    alpha, beta, dispersion = _spread(of)
+    first_mean, first_dispersion = _first_law(firsts)
+    told = {
+        **{name: of[name].astype(np.int64) for name in ("cells", "known_cells")},
+        "peers": of["pooled_cells"].astype(np.int64),
+        "firsts": firsts["cells"].astype(np.int64),
+        "level": of["level"],
+        "alpha": alpha,
+        "beta": beta,
+        "dispersion": dispersion,
+        "first_mean": first_mean,
+        "first_dispersion": first_dispersion,
+    }
+    columns = [groups[name] if name in keys else told[name] for name in POOLS_SCHEMA.names]
+    return pa.table(columns, schema=POOLS_SCHEMA)
+
+
+_ANY_ACTION = MOMENTS_SCHEMA.set(1, pa.field("action", pa.string()))
+
+
+def _group_of(rows: pa.Table) -> Integers:
+    """Return a number for each start and action of sorted rows, from 0 on."""
+    start = integers(rows, "window_start_ms")
+    action = rows["action"].combine_chunks().dictionary_encode("encode").indices.to_numpy()
+    return np.cumsum(
+        (np.diff(start, prepend=start[:1]) != 0) | (np.diff(action, prepend=action[:1]) != 0)
+    )
+
+
+class _Sums:
+    """Columns of rows in groups, the highest octave first; by name, each group's sum."""
+
+    def __init__(self, group: Integers, groups: int, column: dict[str, Floats]) -> None:
+        self.group, self.groups, self.column = group, groups, column
+
+    def __getitem__(self, name: str) -> Floats:
+        return self.of(self.column[name])
+
+    def of(self, values: Floats) -> Floats:
+        return np.bincount(self.group, values, minlength=self.groups).astype(np.float64)
+
+
+def _spread(of: _Sums) -> list[Floats]:
+    """Return alpha, beta and dispersion of each group; NaN where its peers are too few."""
+    k, mine = of["pooled_cells"], of.column
+    enough = k >= FEWEST_PEERS
+    with np.errstate(divide="ignore", invalid="ignore"):
+        dispersion = np.maximum(of["weighted_excess"] / of["weighted_square"], 0)
+        # One in a hundred has the highest rates: they count as the octave does that these begin in.
+        above = np.cumsum(mine["pooled_cells"])
+        begun = above - np.append(0, np.cumsum(k))[of.group]
+        most = np.floor(_WINSORISED * k)[of.group]
+        is_high = begun <= most
+        is_cap = ~is_high & (begun - mine["pooled_cells"] <= most)
+        cap = of.of(np.where(is_cap, mine["sum_mean"] / mine["pooled_cells"], 0))[of.group]
+        count, per = mine["pooled_cells"], mine["sum_per_window"]
+        mean = of.of(np.where(is_high, cap * count, mine["sum_mean"])) / k
+        square = of.of(np.where(is_high, cap * cap * count, mine["sum_mean_square"]))
+        mean_per = of.of(np.where(is_high, cap * per, mine["sum_mean_per_window"]))
+        square_per = of.of(np.where(is_high, cap * cap * per, mine["sum_mean_square_per_window"]))
+        sampling = (mean_per + dispersion * square_per) / k
+        spread = np.maximum((square - k * mean * mean) / (k - 1) - sampling, _LEAST_SPREAD)
+        law = (mean * mean / spread, mean / spread, dispersion)
+    return [np.where(enough, each, np.nan) for each in law]
+
+
+def _first_law(of: _Sums) -> list[Floats]:
+    """Return mean and dispersion of first windows; NaN where there are too few."""
+    k = of["cells"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = of["sum_mean"] / k
+        variance = (of["sum_mean_square"] - k * mean * mean) / (k - 1)
+        dispersion = np.maximum(variance - mean, 1e-6) / (mean * mean)
+    return [np.where(k >= FEWEST_PEERS, each, np.nan) for each in (mean, dispersion)]

@@ -383,6 +383,11 @@ def material_floor(rules: Iterable[Rule], window: Duration | Window, by: By = No
     return min(map(_floor, rules_on(rules, window, by)), default=None)
 
 
+def limit_floor(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> int | None:
+    """Return the same of rules that compare with no history."""
+    return material_floor([each for each in rules if not isinstance(each, Unusual)], window, by)
+
+
 def _floor(rule: Looking) -> int:
     if isinstance(rule, Longer):
         return 1

@@ -1,8 +1,14 @@
-"""Rules over the counts of one kind of window: columns in, findings out."""
+"""Rules over the counts of one kind of window: columns in, findings out.
+
+Limits speak for themselves. How unusual a count is can be told only after those of earlier windows:
+so there are *candidates*, which no limit of the budget's is too low for, and how surprising all
+counts were, from which :mod:`~kstoolkit.findings.calibration` sees what surprise is worth.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
-from kstoolkit.findings.peers import integers
+from kstoolkit.findings.peers import (
+    FEWEST_PEERS,
+    FEWEST_WINDOWS,
+    integers,
+    never_null,
+    places,
+    streamed,
+    streams_in,
+)
 from kstoolkit.findings.rules import (
     Ceiling,
     Longer,
@@ -19,14 +33,14 @@ from kstoolkit.findings.rules import (
     material_floor,
     rules_on,
 )
-from kstoolkit.findings.tails import Prior
+from kstoolkit.findings.tails import Peers
 from kstoolkit.formats.actions import parts_in, split
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kstoolkit.findings.peers import Integers
+    from kstoolkit.findings.peers import Flags, Floats, Integers
     from kstoolkit.findings.rules import By, Looking, Rule
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
@@ -34,28 +48,120 @@ if TYPE_CHECKING:
 
 _DAY_MS = 86_400_000
 
+FIRST, YOUNG, KNOWN = range(3)
+"""Which history a cell has: none, too little to be its own, enough."""
+
+BINS_PER_DECADE, BINS = 10, 600
+"""Surprise is the negative decimal logarithm of a probability: its bins are a tenth each."""
+
+_SURPRISING = float(np.log(0.1))
+LIGHTEST = 0.7
+"""No surprise is worth more than it over this: no tail is taken to be lighter."""
+
+CANDIDATES_SCHEMA = pa.schema(
+    [
+        *FINDINGS_SCHEMA,
+        *never_null(pa.float64(), "surprise", "least_surprise"),
+        *never_null(pa.int64(), "history", "slot_ms"),
+        *never_null(pa.bool_(), "is_open"),
+    ]
+)
+"""Findings to be, with their surprise, the least that the budget lets through, and whether their
+window is not over yet; ``history`` is one of :data:`FIRST`, :data:`YOUNG`, :data:`KNOWN`;
+``slot_ms`` is when the window began, and of a session, the gap in which it did."""
+
+SURPRISES_SCHEMA = pa.schema(never_null(pa.int64(), "window_start_ms", "history", "bin", "counts"))
+"""How many counts of each closed window had a surprise in that bin, from 1 on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Brief:
+    """What is told of all users to whoever judges some counts of them.
+
+    Parameters
+    ----------
+    pools
+        What peers do, of :data:`~kstoolkit.findings.peers.POOLS_SCHEMA`.
+    busy
+        ``window_start_ms`` and ``factor`` of windows in which all do more than usual.
+    warm_ms
+        Earlier windows are not judged by peers: they are known for less than a day.
+    """
+
+    pools: pa.Table
+    busy: pa.Table
+    warm_ms: int
+
+    def encode(self) -> bytes:
+        """Return it as bytes: Arrow IPC streams."""
+        warm = pa.table({"warm_ms": [self.warm_ms]})
+        return streamed(self.pools, self.busy, warm)
+
+    @classmethod
+    def decode(cls, block: bytes) -> Brief:
+        """Read what :meth:`encode` wrote."""
+        pools, busy, warm = streams_in(block)
+        return cls(pools, busy, warm["warm_ms"][0].as_py())
+
+    def factor(self, start_ms: Integers) -> Floats:
+        """Return how much more than usual all do in each window."""
+        place = places(integers(self.busy, "window_start_ms"), start_ms)
+        return np.append(self.busy["factor"].to_numpy(), 1.0)[place]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """What rules say of some counts: findings of limits; candidates; how surprising all were.
+
+    ``unjudged`` counts those that nothing could be said of, for want of peers or history.
+    """
+
+    findings: pa.Table
+    candidates: pa.Table
+    surprises: pa.Table
+    unjudged: int = 0
+
+    @classmethod
+    def nothing(cls) -> Scored:
+        """Return what rules say of no counts."""
+        return cls(*(schema.empty_table() for schema in _SCORED))
+
+    def encode(self) -> bytes:
+        """Return what is not decided yet as bytes: Arrow IPC streams."""
+        unjudged = pa.table({"unjudged": [self.unjudged]})
+        return streamed(self.candidates, self.surprises, unjudged)
+
+    @classmethod
+    def decode(cls, block: bytes) -> Scored:
+        """Read what :meth:`encode` wrote."""
+        candidates, surprises, unjudged = streams_in(block)
+        nothing = FINDINGS_SCHEMA.empty_table()
+        return cls(nothing, candidates, surprises, unjudged["unjudged"][0].as_py())
+
+
+_SCORED = (FINDINGS_SCHEMA, CANDIDATES_SCHEMA, SURPRISES_SCHEMA)
+
 
 def score(
     material: pa.Table,
-    moments: pa.Table | None,
+    brief: Brief | None,
     rules: Sequence[Rule],
     window: Duration | Window,
     *,
     by: By = None,
     seen_ms: int | None = None,
-) -> pa.Table:
-    """Return the findings among some counts of one kind of window.
+) -> Scored:
+    """Return what the rules say of some counts of one kind of window.
 
     Parameters
     ----------
     material
         ``window_start_ms``, ``user``, ``action``, ``count``; and, for rules that need a baseline,
-        ``n`` and ``sum`` of the cell's other windows; of sessions, their ``end_ms``, too. Of
-        actions of several parts, the schema's metadata names them.
-    moments
-        What peers do, of :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA`, all buckets pooled. A
-        window is scored with the newest moments by its start; without any there are no findings
-        but those of ceilings.
+        those of :class:`~kstoolkit.findings.baselines.Closed`, and ``is_open`` where windows are
+        not over; of sessions, ``began_ms`` and ``end_ms``, too. Of actions of several parts, the
+        schema's metadata names them.
+    brief
+        What is known of all users. Without it there are no findings but those of limits.
     rules
         All rules; those on other windows are passed over.
     window
@@ -66,55 +172,99 @@ def score(
         When this is looked at, epoch ms UTC: the batch's time, the same again in a replay. By
         default the end of each window.
 
-    Returns
-    -------
-    pyarrow.Table
-        Of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`.
-
     Examples
     --------
     >>> counts = {"window_start_ms": [0, 0], "user": ["a", "b"], "action": ["x", "x"]}
     >>> material = pa.table(counts | {"count": [3, 101]})
-    >>> score(material, None, [Ceiling("1 minute", 100)], "1 minute")["user"].to_pylist()
+    >>> told = score(material, None, [Ceiling("1 minute", 100)], "1 minute")
+    >>> told.findings["user"].to_pylist()
     ['b']
     """
     kind = as_window(window)
     floor = material_floor(rules, kind, by)
     if floor is None:
-        return FINDINGS_SCHEMA.empty_table()
+        return Scored.nothing()
     large = material.filter(pc.greater_equal(material["count"], floor))
     large = large.filter(pc.invert(exempted(rules, large["user"].cast(pa.string()))))
-    evidence = _Evidence(large, moments)
-    found = [_found(rule, large, evidence, seen_ms) for rule in rules_on(rules, kind, by)]
-    return pa.concat_tables(found)
+    evidence = _Evidence(large, brief)
+    looking = rules_on(rules, kind, by)
+    unusual = [rule for rule in looking if isinstance(rule, Unusual)]
+    found = [
+        _findings(rule, large, evidence, np.flatnonzero(above), seen_ms)
+        for rule in looking
+        if (above := _limited(rule, large, evidence)) is not None
+    ]
+    candidates = [_candidates(rule, large, evidence, seen_ms) for rule in unusual]
+    least = min((rule.min_count for rule in unusual), default=None)
+    tables = (
+        pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *found]),
+        pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *candidates]),
+    )
+    if least is None:
+        return Scored(*tables, SURPRISES_SCHEMA.empty_table())
+    return Scored(*tables, evidence.surprises(least), evidence.unjudged(least))
 
 
 class _Evidence:
-    """What is to be expected of each row; NaN where nothing is known."""
+    """What is to be expected of each row, and how surprising it is; NaN where nothing is known."""
 
-    def __init__(self, rows: pa.Table, moments: pa.Table | None) -> None:
-        self.count = integers(rows, "count")
-        self.known = moments is not None and moments.num_rows > 0 and "n" in rows.column_names
-        if moments is None or not self.known:
+    def __init__(self, rows: pa.Table, brief: Brief | None) -> None:
+        self.count, self.start_ms = integers(rows, "count"), integers(rows, "window_start_ms")
+        self.known = brief is not None and "n" in rows.column_names
+        self.surprise = np.zeros(len(self.count))
+        self.is_open = np.zeros(len(self.count), bool)
+        if brief is None or not self.known:
             return
-        self.n = integers(rows, "n")
-        self.prior = Prior.at(moments, rows["window_start_ms"].to_numpy(), rows["action"])
-        self.expected = self.prior.expect(self.n, np.asarray(rows["sum"].to_numpy(), np.float64))
+        total, squares, second = (
+            np.asarray(rows[name].to_numpy(), np.float64)
+            for name in ("sum", "sum_of_squares", "second")
+        )
+        self.n, factor = integers(rows, "n"), brief.factor(self.start_ms)
+        if "is_open" in rows.column_names:
+            self.is_open = np.asarray(rows["is_open"].to_numpy(), bool)
+        self.history = np.where(self.n >= FEWEST_WINDOWS, KNOWN, np.where(self.n, YOUNG, FIRST))
+        self.peers = Peers.at(brief.pools, self.start_ms, rows["action"])
+        self.expected = self.peers.expect(self.n, total, squares, factor)
+        is_first = self.history == FIRST
+        is_warm = self.start_ms >= brief.warm_ms
+        is_warm &= ~is_first | (self.peers.firsts >= FEWEST_PEERS)
+        self.judged = ~np.isnan(self.expected.mean) & (is_warm | (self.history == KNOWN))
+        self.is_record = is_first | (self.count > factor * second)
+        some = np.flatnonzero(~np.isnan(self.expected.mean) & (self.count > 0))
+        rare = self.expected.take(some).is_rarer(self.count[some], _SURPRISING)
+        some = some[rare]
+        log_p = self.expected.take(some).log_tail(self.count[some])
+        self.surprise[some] = np.maximum(-log_p / np.log(10), 1.0)
 
-    def having(self, least: int) -> Integers:
-        """Return the rows with at least this count of which something is expected."""
+    def surprises(self, least: int) -> pa.Table:
+        """Return how many of the counts from ``least`` on were how surprising."""
         if not self.known:
-            return np.empty(0, np.int64)
-        return np.flatnonzero((self.count >= least) & ~np.isnan(self.expected.mean))
+            return SURPRISES_SCHEMA.empty_table()
+        some = (self.surprise >= 1) & (self.count >= least) & ~self.is_open
+        bins = np.minimum(self.surprise[some] * BINS_PER_DECADE, BINS - 1).astype(np.int64)
+        keys = {"window_start_ms": self.start_ms[some], "history": self.history[some], "bin": bins}
+        told = pa.table(keys).group_by([*keys], use_threads=False).aggregate([([], "count_all")])
+        return told.rename_columns(SURPRISES_SCHEMA.names).cast(SURPRISES_SCHEMA)
+
+    def unjudged(self, least: int) -> int:
+        """Return of how many counts from ``least`` on nothing can be said."""
+        if not self.known:
+            return 0
+        return int(((self.count >= least) & ~self.judged & ~self.is_open).sum())
 
     def columns(self, rows: Integers) -> dict[str, pa.Array]:
         """Return the expected range of some rows and what it rests on; null where unknown."""
-        known = np.isin(rows, self.having(0))
         columns = np.zeros((len(_EVIDENCE), len(rows)), np.int64)
-        if np.any(known):
+        known = np.zeros(len(rows), bool)
+        if self.known:
+            known = self.judged[rows]
             told = rows[known]
+            is_first = self.history[told] == FIRST
             columns[:2, known] = self.expected.take(told).interval()
-            columns[2:, known] = self.n[told], self.prior.peers[told]
+            columns[0, known] = np.maximum(columns[0, known], is_first)  # or it would be none
+            columns[2, known] = self.n[told]
+            peers = np.where(is_first, self.peers.firsts[told], self.peers.number[told])
+            columns[3, known] = np.where(peers >= FEWEST_PEERS, peers, 0)
         return {
             name: pa.array(column, mask=~known)
             for name, column in zip(_EVIDENCE, columns, strict=True)
@@ -124,24 +274,27 @@ class _Evidence:
 _EVIDENCE = ("expected_low", "expected_high", "baseline_windows", "peers")
 
 
-def _found(rule: Looking, rows: pa.Table, evidence: _Evidence, seen_ms: int | None) -> pa.Table:
-    own: dict[str, pa.Array] = {}
-    if isinstance(rule, Ceiling):
-        chosen, own = _above(rule, rows, evidence)
-    elif isinstance(rule, Unusual):
-        chosen, own = _improbable(rule, evidence)
-    else:
-        chosen = _lasting(rule, rows)
+def _findings(
+    rule: Looking,
+    rows: pa.Table,
+    evidence: _Evidence,
+    chosen: Integers,
+    seen_ms: int | None,
+) -> pa.Table:
+    """Return the chosen rows as findings of a rule."""
     picked = rows.take(pa.array(chosen))
     parts = parts_in(rows.schema)
     same: dict[str, object] = {"rule": rule.name, "kind": type(rule).__name__}
     same |= {} if parts is None else {"by": json.dumps(list(parts))}
     same |= {"window": rule.window.label, "window_ms": rule.window.size_ms}
-    ends = pc.add(picked["window_start_ms"], rule.window.size_ms)
+    same |= {"ceiling": rule.count} if isinstance(rule, Ceiling) else {}
+    ends, own = pc.add(picked["window_start_ms"], rule.window.size_ms), {}
     if "end_ms" in rows.column_names:
         ends = own["session_end_ms"] = picked["end_ms"]
     seen = ends if seen_ms is None else pa.repeat(seen_ms, len(chosen))
-    given = {name: picked[name] for name in ("user", "action", "window_start_ms", "count")}
+    given = {name: picked[name] for name in ("user", "action", "count")}
+    began = "began_ms" if "began_ms" in rows.column_names else "window_start_ms"
+    given["window_start_ms"] = picked[began]
     columns = given | {"first_seen_ms": seen} | evidence.columns(chosen) | own
     return pa.table(
         [_column(field, columns, same, len(chosen)) for field in FINDINGS_SCHEMA],
@@ -159,39 +312,37 @@ def _column(
     return pa.nulls(length, field.type)
 
 
-def _above(
-    rule: Ceiling, rows: pa.Table, evidence: _Evidence
-) -> tuple[Integers, dict[str, pa.Array]]:
-    """Return the rows above the ceiling, and the ceiling as a column."""
-    above = evidence.count > rule.count
+def _limited(rule: Looking, rows: pa.Table, evidence: _Evidence) -> Flags | None:
+    """Return which rows are beyond a rule's limit; ``None`` if it has none."""
+    if isinstance(rule, Unusual):
+        return None
+    if isinstance(rule, Longer):
+        lasted_ms = integers(rows, "end_ms") - integers(rows, "began_ms")
+        return np.asarray(lasted_ms > rule.duration_ms)
+    above: Flags = evidence.count > rule.count
     if rule.actions is not None:
         parts, texts = parts_in(rows.schema), rows["action"].cast(pa.string()).combine_chunks()
         told = texts if parts is None else split(texts, len(parts))[0]
         above &= np.asarray(pc.is_in(told, value_set=pa.array(rule.actions)))
-    chosen = np.flatnonzero(above)
-    return chosen, {"ceiling": pa.array(np.full(len(chosen), rule.count))}
+    return above
 
 
-def _lasting(rule: Longer, rows: pa.Table) -> Integers:
-    """Return the sessions that last longer than they may."""
-    return np.flatnonzero(
-        integers(rows, "end_ms") - integers(rows, "window_start_ms") > rule.duration_ms
-    )
-
-
-def _improbable(rule: Unusual, evidence: _Evidence) -> tuple[Integers, dict[str, pa.Array]]:
-    """Return the rows that the budget of false alarms lets through, and their probability.
+def _candidates(
+    rule: Unusual, rows: pa.Table, evidence: _Evidence, seen_ms: int | None
+) -> pa.Table:
+    """Return the rows that the budget of false alarms might let through.
 
     With N tests a day, flagging where p · N does not exceed the budget expects no more false
     alarms than that, if p is calibrated (Bonferroni). As many sessions as have room in a day are
     more than there are.
     """
-    chosen = evidence.having(rule.min_count)
-    log_p = np.empty(0)
-    if len(chosen):
-        tests = evidence.prior.tests[chosen] * (_DAY_MS / rule.window.every_ms)
-        limit = np.log(rule.false_alarms_per_day) - np.log(np.maximum(tests, 1))
-        expected = evidence.expected.take(chosen)
-        chosen = chosen[expected.is_rarer(evidence.count[chosen], limit)]
-        log_p = evidence.expected.take(chosen).log_tail(evidence.count[chosen])
-    return chosen, {"log10_probability": pa.array(log_p / np.log(10))}
+    if not evidence.known:
+        return CANDIDATES_SCHEMA.empty_table()
+    tests = np.maximum(evidence.peers.cells * (_DAY_MS / rule.window.every_ms), 1)
+    least = np.log10(tests / rule.false_alarms_per_day)
+    may = evidence.judged & evidence.is_record & (evidence.count >= rule.min_count)
+    chosen = np.flatnonzero(may & (evidence.surprise >= np.maximum(LIGHTEST * least, 1)))
+    told = _findings(rule, rows, evidence, chosen, seen_ms)
+    beside = (evidence.surprise, least, evidence.history, evidence.start_ms, evidence.is_open)
+    columns = [pa.array(column[chosen]) for column in beside]
+    return pa.table([*told.columns, *columns], schema=CANDIDATES_SCHEMA)

@@ -7,31 +7,37 @@ that are complete: no stream, nothing counted again.
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.findings.baselines import REPORTS_PER_CALL, Baselines
-from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, ends_ms, of_actions
+from kstoolkit.findings.baselines import Baselines
+from kstoolkit.findings.calibration import Everyone
+from kstoolkit.findings.finding import FINDINGS_SCHEMA, KEY, Findings, ends_ms, of_actions
 from kstoolkit.findings.peers import codes_in, encoded, integers, places
-from kstoolkit.findings.rules import bys_on, check_windows, needs_baseline, of_parts
+from kstoolkit.findings.rules import (
+    bys_on,
+    check_windows,
+    exempted,
+    material_floor,
+    needs_baseline,
+    of_parts,
+)
 from kstoolkit.findings.scoring import score
 from kstoolkit.formats.actions import chosen, parts_in, with_parts
 from kstoolkit.windows import Session, as_window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from kstoolkit.findings.peers import Flags, Integers
     from kstoolkit.findings.rules import By, Rule
     from kstoolkit.windows import Window
 
 
-_KEY = ("rule", "user", "action", "window_ms", "window_start_ms")
-_NEVER_MS = -(1 << 62)
+_NEVER_MS, _FOREVER_MS = -(1 << 62), 1 << 62
 _ORDER = ("window_start_ms", "window_ms", "rule", "user", "action")
 
 
@@ -48,14 +54,16 @@ def merge_findings(tables: Sequence[pa.Table]) -> pa.Table:
     -------
     pyarrow.Table
         Of the same schema, sorted by window start. A session that became part of another, which
-        was found later, is none any more.
+        was found later, is none any more, nor is one whose chance is 1 once its window is over.
     """
     told = pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *tables])
     numbered = told.append_column("row", pa.array(np.arange(told.num_rows)))
-    latest = numbered.group_by(list(_KEY)).aggregate([("row", "max"), ("first_seen_ms", "min")])
+    latest = numbered.group_by(list(KEY)).aggregate([("row", "max"), ("first_seen_ms", "min")])
     merged = told.take(latest["row_max"])
     merged = _replace(merged, "first_seen_ms", latest["first_seen_ms_min"])
-    merged = merged.filter(pa.array(~_swallowed(merged, integers(latest, "row_max"))))
+    is_more = ~_swallowed(merged, integers(latest, "row_max"))
+    is_certain = pc.fill_null(pc.equal(merged["log10_probability"], 0), fill_value=False)
+    merged = merged.filter(pa.array(is_more & ~is_certain.to_numpy()))
     return merged.sort_by([(name, "ascending") for name in _ORDER])
 
 
@@ -270,8 +278,9 @@ def find_in_windows(levels: Mapping[Any, pa.Table], rules: Sequence[Rule]) -> Fi
         for window, table in counts.items()
         for by in bys_on(rules, window)
     ]
-    folded = fold_stories(merge_findings(found))
-    return Findings(of_actions(with_levels(folded, counts), parts))
+    folded = fold_stories(merge_findings([table for table, _ in found]))
+    unjudged = sum(number for _, number in found)
+    return Findings(of_actions(with_levels(folded, counts), parts, unjudged))
 
 
 def by_parts(counts: pa.Table, by: By) -> pa.Table:
@@ -311,31 +320,22 @@ def with_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> pa.Tab
     return pa.concat_tables(found).sort_by([(name, "ascending") for name in _ORDER])
 
 
-def _found(window: Window, counts: pa.Table, rules: Sequence[Rule], by: By) -> pa.Table:
-    if not needs_baseline(rules, window, by):
-        return score(counts, None, rules, window, by=by)
-    baselines = Baselines.empty(window.size_ms, window.every_ms)
-    found, is_session = [FINDINGS_SCHEMA.empty_table()], isinstance(window, Session)
+def _found(window: Window, counts: pa.Table, rules: Sequence[Rule], by: By) -> tuple[pa.Table, int]:
+    """Return what is found in counts of one kind of window, and how many can't be judged."""
     began = counts["window_start_ms"]
-    if is_session:  # no two of a cell begin in one gap
+    if isinstance(window, Session):  # no two of a cell begin in one gap
         slots = pa.array(began.to_numpy() // window.every_ms * window.every_ms)
         counts = counts.append_column("began_ms", began).set_column(0, "window_start_ms", slots)
-    for some in _in_order(counts):
-        seen = baselines.observe(some)
-        material = seen.material.replace_schema_metadata(counts.schema.metadata)
-        if is_session:
-            material = material.set_column(0, "window_start_ms", some["began_ms"])
-            material = material.append_column("end_ms", some["end_ms"])
-        found.append(score(material, seen.moments, rules, window, by=by))
-    return pa.concat_tables(found)
-
-
-def _in_order(counts: pa.Table) -> Iterator[pa.Table]:
-    """Yield the changes of a few windows at a time: as many as get peers' moments of their own."""
-    start = counts["window_start_ms"].to_numpy()
-    order = np.argsort(start, kind="stable")
-    changes = counts.append_column("old", pa.array(np.zeros(len(start), np.int64)))
-    firsts = np.unique(start)[::REPORTS_PER_CALL]
-    ends = np.append(np.searchsorted(start[order], firsts), len(start))
-    for begin, end in pairwise(ends):
-        yield changes.take(pa.array(order[begin:end]))
+    if not needs_baseline(rules, window, by):
+        return score(counts, None, rules, window, by=by).findings, 0
+    counts = counts.filter(pc.invert(exempted(rules, counts["user"].cast(pa.string()))))
+    baselines = Baselines.empty(window.size_ms, window.every_ms)
+    floor = material_floor(rules, window, by)
+    closed = baselines.close(counts, _FOREVER_MS, 1 if floor is None else floor)
+    everyone = Everyone(window.every_ms)
+    everyone.add([closed.moments], [closed.facts])
+    material = closed.material.replace_schema_metadata(counts.schema.metadata)
+    brief = everyone.brief(_FOREVER_MS)
+    scored = score(material, brief, rules, window, by=by)
+    found = pa.concat_tables([scored.findings, everyone.judge([scored], _FOREVER_MS)])
+    return found, scored.unjudged

@@ -1,22 +1,34 @@
 """How improbable a count is: what to expect of a cell (user, action), and logarithms of its tails.
 
-**Peers** first. From the pooled sums come the numbers that say how the rates of all users spread,
-and how bursty each one is, over all cells with n ≥ 2 windows of history:
+**Peers** first. Over all cells with n ≥ 2 windows of history, mean x̄ᵢ and variance sᵢ², the pooled
+sums (:mod:`~kstoolkit.findings.peers`) say how bursty counts are, and how users' rates spread:
 
-    κ = max(mean(sᵢ² - x̄ᵢ) / mean(x̄ᵢ²), 0)                  Var = m + κ m² within a user
+    κ = max(Σ wᵢ eᵢ / Σ wᵢ x̄ᵢ², 0),  wᵢ = 1 / (1 + x̄ᵢ)²              Var = m + κ m² within a user
+    eᵢ = min(sᵢ² - x̄ᵢ, 4 x̄ᵢ² + 3 x̄ᵢ √(2 / nᵢ))
     μ = mean(x̄ᵢ)
-    v = max(var(x̄ᵢ) - mean((x̄ᵢ + κ x̄ᵢ²) / nᵢ), ε)          between users
-    alpha = μ² / v,  beta = μ / v                             gamma prior of a user's rate
+    v = max(var(x̄ᵢ) - mean((x̄ᵢ + κ x̄ᵢ²) / nᵢ), ε)                   between users
+    alpha = μ² / v,  beta = μ / v                                     gamma prior of a user's rate
 
-**A cell's next window.** A user's rate is known from peers and from n windows of its own, its
-counts are burstier than Poisson by κ. With A = alpha + S and B = beta + n, the next count has
+The weights keep a single busy account from being heard above all others, and the limit of eᵢ some
+jobs that do all of it in one hour of the day; and in μ and v no x̄ᵢ is more than those are that the
+highest one in a hundred begins with.
 
-    mean       m = A / B
-    variance   m + R + κ (m² + R),   R = m / B + ρ m²,   ρ = κ S / (A B)
+**How bursty a cell is** by its own history is worth as much as that tells: κ counts for 24 windows,
+
+    κᵢ = max((24 κ + W (sᵢ² - x̄ᵢ) / x̄ᵢ²) / (24 + W), 0.02),  W = n (x̄ᵢ κ / (1 + x̄ᵢ κ))²
+
+**A cell's next window.** A user's rate is known from peers and, from 12 windows on, from n windows
+of its own, whose counts add up to S. With A = alpha + S and B = beta + n, and g times as much as
+usual done by all, the next count has
+
+    mean       m = g A / B
+    variance   m + R + κᵢ (m² + R),   R = m / B + ρ m²,   ρ = κᵢ S / (A B)
 
 R is what is not known of the rate: m / B from counting, ρ m² since a bursty history tells less.
 For κ = 0 this is the classic negative binomial NB(A, B / (B + 1)): Gelman et al., *Bayesian Data
-Analysis*, §2.6.
+Analysis*, §2.6. Where there are fewer than 30 peers, a cell with a history has κ = 0.5 instead,
+alpha = 0.5 and beta = 0. **A first window** has an event by definition, and is compared with first
+windows of others: mean and dispersion are those of their counts, each taken as 50 at most.
 
 That law has the right variance, but too short a tail: with κ = 2 and 12 windows, counts of
 probability 1e-4 come up thirty times as often. So rare tails are averaged, at the seven nodes of a
@@ -42,14 +54,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.findings.peers import FEWEST_WINDOWS, SUMS, codes_in
+from kstoolkit.findings.peers import FEWEST_PEERS, FEWEST_WINDOWS, codes_in, integers, places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow as pa
     from numpy.typing import ArrayLike
 
     from kstoolkit.findings.peers import Flags, Floats, Integers
@@ -369,74 +381,102 @@ def _average(log_p: Floats) -> Floats:
     return np.asarray(np.logaddexp.reduce(log_p + np.log(_WEIGHTS)[:, None], axis=0))
 
 
-_FEWEST_PEERS = 30
-"""Fewer cells with history than this say nothing about peers."""
-
-
-_COLUMNS = ("cells", "pooled_cells", *SUMS)
-_LEAST_SPREAD = 1e-9
+_LEAST_DISPERSION = 0.02
+_DISPERSION_WINDOWS = 24
+_MOST_DISPERSION = 50
+_PRIOR_DISPERSION, _PRIOR_ALPHA = 0.5, 0.5
+_CERTAIN_WINDOWS = 1e9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prior:
-    """What peers say of a cell before its own history does; one number, or one a cell, in each.
+class Peers:
+    """What peers say of a cell before its own history does: one number a cell in each.
 
-    ``alpha``, ``beta`` and ``dispersion`` (κ) are those of the formulas above, ``peers`` on how
-    many cells they rest, ``tests`` how many cells there are to test in one window. Where peers are
-    too few everything but ``peers`` and ``tests`` is NaN.
+    ``alpha``, ``beta`` and ``dispersion`` (κ) are those of the formulas above, ``number`` on how
+    many cells they rest; then mean, dispersion and number of others' first windows. Where there are
+    too few it is NaN. ``cells`` is how many there are to test in one window.
     """
 
     alpha: Floats
     beta: Floats
     dispersion: Floats
-    peers: Floats
-    tests: Floats
+    number: Integers
+    first_mean: Floats
+    first_dispersion: Floats
+    firsts: Integers
+    cells: Integers
 
     @classmethod
-    def of_sums(cls, sums: Floats, everyone: Floats) -> Prior:
-        """Return the prior of each row of :func:`moment_sums`.
+    def at(cls, pools: pa.Table, start_ms: Integers, action: pa.ChunkedArray) -> Peers:
+        """Return the peers of each cell at its window, as they were when it began.
 
-        A row with fewer than ``_FEWEST_PEERS`` peers takes ``everyone``, the row of all actions.
+        An action of which too few are known takes what is known of all actions together.
         """
-        few = sums[:, 1:2] < _FEWEST_PEERS
-        used = np.where(few, everyone, sums)
-        _, pooled, excess, mean, square, mean_per_n, square_per_n = used.T
-        enough = (pooled >= _FEWEST_PEERS) & (mean > 0)
-        k = np.where(enough, pooled, np.nan)
-        dispersion = np.maximum(excess / np.where(enough, square, np.nan), 0)
-        mu = mean / k
-        sampling = (mean_per_n + dispersion * square_per_n) / k
-        spread = np.maximum((square - k * mu * mu) / (k - 1) - sampling, _LEAST_SPREAD)
-        tests = np.broadcast_to(np.atleast_2d(everyone)[:, 0], k.shape)
-        return cls(mu * mu / spread, mu / spread, dispersion, pooled, tests)
-
-    @classmethod
-    def at(cls, moments: pa.Table, start_ms: Integers, action: pa.ChunkedArray) -> Prior:
-        """Return the prior of each cell at its window: of the newest moments by then."""
-        starts, when = np.unique(moments["window_start_ms"].to_numpy(), return_inverse=True)
-        known = pc.unique(moments["action"]).drop_null()
+        starts, when = np.unique(integers(pools, "window_start_ms"), return_inverse=True)
+        known = pc.unique(pools["action"]).drop_null()
         width = len(known) + 1
-        keys = when * width + _action_codes(moments["action"], known)
-        order = np.argsort(keys)
-        sums = np.column_stack([moments[name].to_numpy() for name in _COLUMNS])[order]
+        keys = np.append(when * width + _action_codes(pools["action"], known), -1)
         row = np.searchsorted(starts, start_ms, side="right") - 1
-        mine = _rows_of(keys[order], sums, row * width + _action_codes(action, known))
-        everyone = _rows_of(keys[order], sums, row * width + width - 1)
-        return cls.of_sums(mine, everyone)
+        mine = _place(keys, row * width + _action_codes(action, known))
+        all_of_them = _place(keys, row * width + width - 1)
+        column = {
+            name: np.append(np.asarray(pools[name].to_numpy(), np.float64), nothing)
+            for name, nothing in _NOTHING.items()
+        }
+        chosen = np.where(column["peers"][mine] >= FEWEST_PEERS, mine, all_of_them)
+        first = np.where(column["firsts"][mine] >= FEWEST_PEERS, mine, all_of_them)
+        return cls(
+            alpha=column["alpha"][chosen],
+            beta=column["beta"][chosen],
+            dispersion=column["dispersion"][chosen],
+            number=column["peers"][chosen].astype(np.int64),
+            first_mean=column["first_mean"][first],
+            first_dispersion=column["first_dispersion"][first],
+            firsts=column["firsts"][first].astype(np.int64),
+            cells=column["cells"][all_of_them].astype(np.int64),
+        )
 
-    def take(self, rows: Integers) -> Prior:
-        """Return the prior of some rows."""
-        return Prior(*(getattr(self, name)[rows] for name in self.__slots__))
-
-    def expect(self, n: Integers, total: Integers | Floats) -> Expectation:
+    def expect(self, n: Integers, total: Floats, squares: Floats, factor: Floats) -> Expectation:
         """Return what to expect of each cell's next window, from peers and its own history.
 
-        That speaks from :data:`FEWEST_WINDOWS` windows on; ``total`` is the sum of their counts.
+        Parameters
+        ----------
+        n, total, squares
+            The cell's windows, the sum of their counts and of their squares.
+        factor
+            How much more than usual all do in that window.
         """
         own = n >= FEWEST_WINDOWS
-        known = np.where(own, total, 0)
-        a, b = self.alpha + known, self.beta + np.where(own, n, 0)
-        return Expectation(a / b, b, self.dispersion, self.dispersion * known / (a * b))
+        alpha = np.where(np.isnan(self.alpha) & own, _PRIOR_ALPHA, self.alpha)
+        beta = np.where(np.isnan(self.beta) & own, 0, self.beta)
+        a, b = alpha + np.where(own, total, 0), beta + np.where(own, n, 0)
+        dispersion = self._dispersion(n, total, squares)
+        mean, doubt = factor * a / b, dispersion * np.where(own, total, 0) / (a * b)
+        fresh = (n == 0) & (self.firsts >= FEWEST_PEERS)
+        return Expectation(
+            np.where(fresh, factor * self.first_mean, mean),
+            np.where(fresh, _CERTAIN_WINDOWS, b),
+            np.where(fresh, self.first_dispersion, dispersion),
+            np.where(fresh, 0, doubt),
+        )
+
+    def _dispersion(self, n: Integers, total: Floats, squares: Floats) -> Floats:
+        """Return how bursty each cell is: by its own history, as far as that tells."""
+        pooled = np.where(np.isnan(self.dispersion), _PRIOR_DISPERSION, self.dispersion)
+        least = np.maximum(pooled, _LEAST_DISPERSION)
+        mean = total / np.maximum(n, 1)
+        excess = (squares - total * mean) / np.maximum(n - 1, 1) - mean
+        share = mean * least / (1 + mean * least)
+        weight = np.where(n > 1, n * share * share, 0)
+        own = np.clip(excess / np.maximum(mean * mean, 1e-18), 0, _MOST_DISPERSION)
+        shrunk = (_DISPERSION_WINDOWS * pooled + weight * own) / (_DISPERSION_WINDOWS + weight)
+        return np.asarray(np.maximum(shrunk, _LEAST_DISPERSION))
+
+
+_NOTHING = {
+    **dict.fromkeys(("alpha", "beta", "dispersion", "first_mean", "first_dispersion"), np.nan),
+    **dict.fromkeys(("peers", "firsts", "cells"), 0.0),
+}
 
 
 def _action_codes(action: pa.ChunkedArray, known: pa.Array) -> Integers:
@@ -449,8 +489,8 @@ def _action_codes(action: pa.ChunkedArray, known: pa.Array) -> Integers:
     return np.where(null | (codes < 0), len(known), codes)
 
 
-def _rows_of(keys: Integers, sums: Floats, wanted: Integers) -> Floats:
-    """Return the sums of the wanted keys; those of a key that is not there are zero."""
-    padded_keys, padded = np.append(keys, -1), np.vstack([sums, np.zeros(len(_COLUMNS))])
-    found = np.searchsorted(keys, wanted)
-    return padded[np.where(padded_keys[found] == wanted, found, len(keys))]
+def _place(keys: Integers, wanted: Integers) -> Integers:
+    """Return where each wanted key stands; the last place, of nothing, where it does not."""
+    order = np.argsort(keys)
+    found = places(keys[order], np.maximum(wanted, -1))
+    return np.where(found < 0, len(keys) - 1, order[found])

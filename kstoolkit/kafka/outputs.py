@@ -27,7 +27,8 @@ Where an action has several parts, each is a field under its name in the place o
 
 A window that goes on growing is found again with its newer count, and a batch that had to be
 repeated tells again what it told: of each (rule, user, action, window_ms, window_start_ms) the last
-record counts. Of sessions, it takes in those of the same (rule, user, action) that lie within it.
+record counts; one with a ``log10_probability`` of 0 is none any more, now that its window is over.
+Of sessions, it takes in those of the same (rule, user, action) that lie within it.
 
 A changelog topic is read into a mirror, a changelog folder, batch by batch::
 

@@ -32,6 +32,7 @@ from kstoolkit.changelog.changelog import BatchFolders, asked, numbered_rows
 from kstoolkit.changelog.compaction import RowsContent, aligned
 from kstoolkit.events.contents import WHAT_TO_DO, Fate, first_of
 from kstoolkit.events.event import REASONS
+from kstoolkit.findings.finding import NOT_KNOWN
 from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
 from kstoolkit.pipeline.runfolder import STATE_FILE
@@ -138,6 +139,8 @@ class MicroBatch:
         By reason.
     changelog_records, changelog_bytes, findings
         What was written.
+    unjudged
+        Counts that could not be judged, as too little was known of their users or their peers.
     as_of_ms
         By window, of those that lack what waits for its flush: up to which batch's clock they hold
         all that came in; ``None`` if they never did.
@@ -163,6 +166,7 @@ class MicroBatch:
     changelog_records: int = 0
     changelog_bytes: int = 0
     findings: int = 0
+    unjudged: int = 0
     as_of_ms: dict[str, int | None] = field(default_factory=dict)
     state: StateSize | None = None
     state_bytes: int | None = None
@@ -177,6 +181,7 @@ class MicroBatch:
         *,
         seconds: float,
         findings: int,
+        unjudged: int = 0,
         as_of_ms: Mapping[str, int | None],
     ) -> MicroBatch:
         """Add up what buckets (they know events) and tasks (they know records) reported."""
@@ -201,6 +206,7 @@ class MicroBatch:
             changelog_records=sum(each["records"] for each in tasks),
             changelog_bytes=sum(each["bytes"] for each in tasks),
             findings=findings,
+            unjudged=unjudged,
             as_of_ms=dict(as_of_ms),
         )
 
@@ -552,7 +558,7 @@ def _written_bytes(state: Path) -> dict[int, int]:
     return dict(written)
 
 
-_SUMMED = ("events", "findings", "counters_in", "changelog_records", "changelog_bytes")
+_SUMMED = ("events", "findings", "unjudged", "counters_in", "changelog_records", "changelog_bytes")
 FOR_SUMMARY = (*_SUMMED, "batch_ms", "seconds", "late", "dead_letters", "left_out")
 """The columns that a summary is made of."""
 
@@ -595,6 +601,8 @@ class RunSummary(Viewed):
         else, and counted as new.
     files_grown
         Paths of files of which what was added once they were counted is not counted.
+    unjudged
+        Counts that could not be judged.
     """
 
     events: int
@@ -617,6 +625,7 @@ class RunSummary(Viewed):
     files_moved: int = 0
     files_replaced: int = 0
     files_grown: tuple[str, ...] = ()
+    unjudged: int = 0
 
     @classmethod
     def of(
@@ -630,7 +639,7 @@ class RunSummary(Viewed):
         told = columns_of(batches)
         first, last = (told[0], told[-1]) if told else (None, None)
         seconds, events = (told.table[name].to_pylist() for name in ("seconds", "events"))
-        spent = sum(seconds[1:])
+        spent = sum(each for each, came in zip(seconds[1:], events[1:], strict=True) if came)
         return cls(
             **{name: pc.sum(told.table[name]).as_py() or 0 for name in _SUMMED},
             late=told.sums("late"),
@@ -682,6 +691,7 @@ class RunSummary(Viewed):
             *dead,
             *self._files(),
             ("findings reported", format_count(self.findings)),
+            *[("not judged", f"{self.unjudged:,} counts ({NOT_KNOWN})")] * (self.unjudged > 0),
             ("micro-batches", f"{self.batches:,} in {self.seconds:,.1f} s"),
             ("records into the shuffle", f"{self.counters_in:,}{per_event}"),
             ("changelog", self._changelog()),

@@ -37,7 +37,7 @@ from kstoolkit.events.files import (
 )
 from kstoolkit.events.opening import fault_in_words, patiently
 from kstoolkit.pipeline.runfolder import files_taken, newest_commit
-from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, Grain, Tally
+from kstoolkit.pipeline.shuffle import END, SHUFFLE_DDL, Grain, Tally, shuffle_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -236,8 +236,17 @@ class _LedgerReader(Reader):
 class _CountingReader(_LedgerReader):
     """Reads files as records of the shuffle."""
 
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """Return the tasks of some files, and one more where a run ends with them."""
+        is_last = end["files"] == self._target
+        return super().partitions(start, end) + [InputPartition(END)] * is_last
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Count the files of one task."""
+        if partition.value == END:
+            for bucket in range(self.plan.grain.buckets):
+                yield shuffle_record(bucket, END, b"")
+            return
         tally = Tally(self.plan.grain)
         for each in partition.value:
             if each.given_up is None:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.changelog import Changelog
-from kstoolkit.findings.rules import DEFAULT_RULES, Exempt
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Exempt
 from kstoolkit.findings.stories import find_in_windows
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.windows import as_window, length_label
@@ -38,11 +39,15 @@ def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) ->
     InputError
         If there is no changelog.
     ConfigurationError
-        If a rule looks at a window that the changelog has not.
+        If a rule looks at a window that the changelog has not, or has in part: what ``min_count``
+        left out is no zero.
     """
     changelog = Changelog.open(Path(path))
     settings = RunFolder(Path(path)).settings()
     counted = () if settings is None else settings.cascade.levels
+    if settings is not None:
+        for window, least in zip(counted, settings.cascade.min_count, strict=True):
+            _check_whole(rules, window, least)
     kinds = {rule.window.size_ms: rule.window for rule in rules if not isinstance(rule, Exempt)}
     kinds |= {window.size_ms: window for window in counted}
     levels: dict[Window | Duration, pa.Table] = {
@@ -50,3 +55,16 @@ def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) ->
         for each in changelog.window_lengths_ms()
     }
     return find_in_windows(levels, rules)
+
+
+def _check_whole(rules: Sequence[Rule], window: Window, least: int) -> None:
+    """Raise if a rule needs counts of a window that were left out, being below the least."""
+    for rule in rules:
+        if isinstance(rule, Exempt) or rule.window != window or least <= 1:
+            continue
+        is_above = isinstance(rule, Ceiling) and rule.by is None and rule.count + 1 >= least
+        if not is_above:
+            message = f"The rule {rule.name!r} needs all counts of {window.label}, and min_count "
+            message += f"left out those below {least}."
+            hint = "What was found while it was counted is in its findings, which saw all of them."
+            raise ConfigurationError(message, hint=hint)

@@ -17,16 +17,20 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from kstoolkit.counters.bucket import Bucket, Changes, Reached
+from kstoolkit.counters.bucket import FOREVER, NEVER, Bucket, Changes, Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
+from kstoolkit.findings.calibration import Everyone
+from kstoolkit.findings.rules import exempted
 from kstoolkit.formats.actions import with_parts
 from kstoolkit.pipeline.shuffle import (
     BLOCK,
     DEAD_LETTERS,
+    END,
     FLUSH,
     REACHED,
     SESSION,
+    TICK,
     bucket_of,
     spare_collector,
     to_ipc,
@@ -37,7 +41,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from kstoolkit.findings.rules import By
+    from kstoolkit.counters.bucket import Closing
+    from kstoolkit.findings.rules import By, Rule
     from kstoolkit.windows import Cascade
 
 
@@ -68,48 +73,51 @@ class StateBlocks:
 OUTPUT_DDL = "bucket int, kind string, level int, now_ms long, payload binary"
 """Columns of what the operator hands to the sink."""
 
-COUNTS, MATERIAL, MOMENTS, STATISTICS = "counts", "material", "moments", "statistics"
-GONE = "gone"
+COUNTS, MATERIAL, STATISTICS = "counts", "material", "statistics"
+GONE, CLOSED, REST = "gone", "closed ", "rest "
 
-_END = "end_ms"  # of sessions, in the columns that rules read
+_BEGAN, _END = "began_ms", "end_ms"  # of sessions, in the columns that rules read
+_IS_OPEN = "is_open"
 
-_REMEMBERED_MS = 4 * 7 * 24 * 3_600_000
-_REMEMBERED_WINDOWS = 28
-"""A baseline that nothing was added to for four weeks is forgotten, and not before 28 windows."""
+
+def view_key(level: int, by: By) -> str:
+    """Return what a view is called: the key of the block that has its baselines."""
+    return f"history/{level}" + ("" if by is None else f"/{json.dumps(by)}")
 
 
 class View(NamedTuple):
     """What rules look at: counts of a level, by some parts of an action or each on its own.
 
-    ``floor`` is the smallest count that any of them could flag; ``baseline``, whether one rests on
-    a user's own history.
+    ``floor`` is the smallest count that any of them could flag; ``limit`` that of those which rest
+    on no history, ``None`` where all do; ``baseline``, whether any does.
     """
 
     level: int
     by: By
     floor: int
+    limit: int | None
     baseline: bool
 
     @property
     def key(self) -> str:
         """The key of the block that has its baselines."""
-        told = "" if self.by is None else f"/{json.dumps(self.by)}"
-        return f"history/{self.level}{told}"
+        return view_key(self.level, self.by)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What the operator does for a run; ``cascade``, ``buckets`` and ``live`` are a ``Bucket``'s.
 
-    ``views`` has what any rule looks at. If ``whole``, the changelog takes all counts of a user's
-    window when one of them changes, and is told of windows that expire: as a topic does, whose
-    compaction keeps the last record.
+    ``views`` has what any rule looks at, ``rules`` who is exempt of them. If ``whole``, the
+    changelog takes all counts of a user's window when one of them changes, and is told of windows
+    that expire: as a topic does, whose compaction keeps the last record.
     """
 
     cascade: Cascade
     buckets: int
     live: bool
     views: tuple[View, ...]
+    rules: tuple[Rule, ...] = ()
     processing_time: bool = False
     whole: bool = False
 
@@ -139,11 +147,10 @@ class CascadeOperator(StatefulProcessor):
         """Count what came for a bucket in one micro-batch."""
         number = bucket_of(int(key[0]), self.plan.buckets)
         arrivals, sessions, feeds, dead, now_ms, kinds = _unpack(rows)
-        if kinds == {REACHED}:
-            return  # told to all buckets, whether anything else comes for them or not
         if self.plan.processing_time:
             pane_ms = now_ms - now_ms % self.plan.cascade.pane_ms
-            arrivals, feeds = replace(arrivals, start_ms=arrivals.start_ms * 0 + pane_ms), []
+            arrivals = replace(arrivals, start_ms=arrivals.start_ms * 0 + pane_ms)
+            feeds = [Reached(pane_ms, 1, pane_ms) for _ in feeds]
         cascade = Bucket(
             self.plan.cascade,
             self.blocks,
@@ -151,18 +158,31 @@ class CascadeOperator(StatefulProcessor):
             self.plan.buckets,
             live=self.plan.live,
             whole=self.plan.whole or self.plan.sums,
+            told_closed={view.level for view in self.plan.views if view.baseline},
         )
+        # Where anything comes, all buckets are told how far it is.
+        is_last = not self.plan.live and (END in kinds or kinds <= {TICK, FLUSH})
         done = cascade.advance(
-            arrivals, sessions=sessions, now_ms=now_ms, flush=FLUSH in kinds, feeds=feeds
+            arrivals,
+            sessions=sessions,
+            now_ms=now_ms,
+            flush=FLUSH in kinds,
+            last=is_last,
+            feeds=feeds,
         )
         out = [(DEAD_LETTERS, -1, payload) for payload in dead]
         left_out: dict[int, int] = {}
+        changed = {changes.level: changes for changes in done.changes}
         for changes in done.changes:
             out.extend(self._reported(changes, left_out))
             self._forget_stale(changes)
-            for view in self.plan.views:
-                if view.level == changes.level:
-                    out.extend(self._judged(cascade, view, changes))
+        for view in self.plan.views:
+            seen, closing = changed.get(view.level), done.closing[view.level]
+            seen_by = Counters.empty() if seen is None else _seen_by(view, seen)
+            if view.baseline:
+                out.extend(self._judged(cascade, view, seen_by, closing, is_last=is_last))
+            else:
+                out.extend(_limited(view, seen_by))
         for level, gone in done.gone.items() if self.plan.whole else ():
             out.extend((GONE, level, counters.encode()) for counters in gone)
         told = {
@@ -177,6 +197,7 @@ class CascadeOperator(StatefulProcessor):
             "due_ms": done.due_ms,
             "now_ms": now_ms,
             "widest": done.widest,
+            "is_last": is_last,
         }
         out.append((STATISTICS, -1, json.dumps(told).encode()))
         yield _output(number, now_ms, out)
@@ -207,46 +228,91 @@ class CascadeOperator(StatefulProcessor):
             self.blocks.remove(key)
 
     def _judged(
-        self, cascade: Bucket, view: View, changes: Changes
+        self,
+        cascade: Bucket,
+        view: View,
+        seen_by: Counters,
+        closing: Closing,
+        *,
+        is_last: bool,
     ) -> Iterator[tuple[str, int, bytes]]:
-        """Yield what the rules need: changed counts, each with its user's baseline."""
-        level, floor = changes.level, view.floor
-        seen_by = _seen_by(view, changes)
-        schema = _schema_of(view, changes)
-        columns = _columns(seen_by)
-        if not view.baseline:
-            material = _without_history(columns, floor)
-            yield MATERIAL, level, to_ipc(material.replace_schema_metadata(schema))
-            return
-        if not len(seen_by.counters):
-            return
-        baselines = self._baselines(cascade, view, changes)
-        every_ms, starts = self.plan.cascade.levels[level].every_ms, changes.counters.start_ms
-        remembered_ms = max(_REMEMBERED_MS, _REMEMBERED_WINDOWS * every_ms)
-        baselines.evict(int(starts.min()) - remembered_ms)  # also of who comes back just now
-        seen = baselines.observe(_columns(_in_slots(seen_by, every_ms)))
-        baselines.evict(int(starts.max()) - remembered_ms)
-        self.blocks.put(view.key, baselines.encode())
-        material = _as_it_was(seen.material, seen_by.counters, every_ms)
-        material = material.filter(pa.array(_at_least(material, floor)))
-        if material.num_rows:
-            yield MATERIAL, level, to_ipc(material.replace_schema_metadata(schema))
-        yield MOMENTS, level, to_ipc(seen.moments.replace_schema_metadata(schema))
+        """Yield what the rules need: counts, each with its user's baseline, and what all told.
 
-    def _baselines(self, cascade: Bucket, view: View, changes: Changes) -> Baselines:
-        """Return a view's baselines; of a rule that is new, from the counts there were."""
-        block = self.blocks.get(view.key)
-        if block is not None:
-            return Baselines.decode(block)
-        window = self.plan.cascade.levels[changes.level]
+        A run that has an end judges at its end, but for what comes for windows that were closed.
+        """
+        is_closing = is_last or closing.until_ms > closing.from_ms
+        until_ms = closing.until_ms if self.plan.live else FOREVER
+        is_now = (seen_by.start_ms >= closing.from_ms) & (seen_by.start_ms < until_ms)
+        seen_by = self._judgeable(seen_by.take(~is_now & (seen_by.count >= view.floor)))
+        if not is_closing and not seen_by:
+            return
+        baselines, told = self._baselines(cascade, view, closing.from_ms)
+        material = []
+        if is_closing:
+            material += self._closed(view, baselines, (closing.parts, closing.until_ms), told)
+            told.closed_ms[cascade.number] = closing.until_ms
+            self.blocks.put(view.key, baselines.encode())
+            yield CLOSED + view.key, view.level, told.encode()
+        if is_last:
+            rest = Everyone(baselines.every_ms)
+            latest_ms = closing.latest_ms + self.plan.cascade.pane_ms
+            until_ms = max(closing.until_ms, latest_ms)
+            material += self._closed(view, baselines, (closing.rest, until_ms), rest)
+            yield REST + view.key, view.level, rest.encode()
+        if seen_by:
+            slots = _in_slots(seen_by, baselines.every_ms)
+            seen = _as_it_was(baselines.compare(_columns(slots)), seen_by, baselines.every_ms)
+            material.append(_of_view(seen, view, seen_by, is_open=True))
+        if material := [each for each in material if len(each)]:
+            whole = pa.concat_tables(material).replace_schema_metadata(material[0].schema.metadata)
+            yield MATERIAL, view.level, to_ipc(whole)
+
+    def _closed(
+        self,
+        view: View,
+        baselines: Baselines,
+        closing: tuple[Iterable[tuple[int, Counters]], int],
+        told: Everyone,
+    ) -> list[pa.Table]:
+        """Close windows; return their counts that rules may flag, and add to what is told."""
+        parts, until_ms = closing
+        is_session, found, moments, facts = baselines.size_ms <= 0, [], [], []
+        for part_ms, counters in parts:
+            end_ms = min(part_ms, until_ms)
+            seen_by = self._judgeable(counters if view.by is None else counters.by(view.by))
+            slots = _in_slots(seen_by, baselines.every_ms)
+            closed = baselines.close(_columns(slots), end_ms, 1 if is_session else view.floor)
+            moments.append(closed.moments)
+            facts.append(closed.facts)
+            seen = _as_it_was(closed.material, seen_by, baselines.every_ms)
+            found.append(_of_view(seen, view, seen_by, is_open=False))
+        if baselines.closed_ms < until_ms:
+            moments.append(baselines.close(_columns(Counters.empty()), until_ms).moments)
+        told.add(moments, facts)
+        return found
+
+    def _judgeable(self, counters: Counters) -> Counters:
+        """Return the counters of users that no rule exempts."""
+        is_exempt = np.asarray(exempted(self.plan.rules, counters.users), bool)
+        return counters.take(~is_exempt[counters.user]) if is_exempt.any() else counters
+
+    def _baselines(self, cascade: Bucket, view: View, from_ms: int) -> tuple[Baselines, Everyone]:
+        """Return a view's baselines, and what is told of those that are new.
+
+        Of a rule that is new, they are learnt from the counts there were; so are those of a release
+        that learnt otherwise.
+        """
+        window, block = self.plan.cascade.levels[view.level], self.blocks.get(view.key)
+        told = Everyone(window.every_ms)
+        if block is not None and not Baselines.is_earlier(block):
+            known = Baselines.decode(block)
+            if known.closed_ms == from_ms:  # else the rule was out while windows were closed
+                return known, told
         baselines = Baselines.empty(window.size_ms, window.every_ms)
-        for before in _before(cascade.segments(changes.level), changes):
-            if len(before):
-                told = before if view.by is None else before.by(view.by)
-                zeros = np.zeros(len(told), dtype=np.uint64)
-                known = Changes(changes.level, told, zeros)
-                baselines.observe(_columns(_in_slots(known, window.every_ms)))
-        return baselines
+        earlier = cascade.closed(view.level, NEVER, from_ms)
+        self._closed(view, baselines, (earlier, from_ms), told)
+        told.facts = told.facts.slice(0, 0)  # they were judged, or nobody looked
+        return baselines, told
 
 
 def _unpack(
@@ -286,18 +352,13 @@ def _output(bucket: int, now_ms: int, rows: list[tuple[str, int, bytes]]) -> pd.
     )
 
 
-def _seen_by(view: View, changes: Changes) -> Changes:
-    """Return changes as a view has them: sums that changed, and what they were before."""
+def _seen_by(view: View, changes: Changes) -> Counters:
+    """Return what changed as a view has it: sums of which any part did."""
     if view.by is None:
-        return changes
+        return changes.counters
     now = changes.whole.by(view.by)
-    grown = replace(changes.counters, count=changes.counters.count - changes.old).by(view.by)
-    told, rows = Counters.join([replace(now, count=now.count * 0), grown])
-    same = np.flatnonzero(_same_as_next(told))
-    place, growth = rows[same], told.count[same + 1]
-    order = np.argsort(place)
-    counters = now.take(place[order])
-    return Changes(changes.level, counters, counters.count - growth[order])
+    told, rows = Counters.join([replace(now, count=now.count * 0), changes.counters.by(view.by)])
+    return now.take(np.sort(rows[np.flatnonzero(_same_as_next(told))]))
 
 
 def _same_as_next(counters: Counters) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -306,37 +367,44 @@ def _same_as_next(counters: Counters) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.asarray(np.logical_and.reduce([key[:-1] == key[1:] for key in keys]))
 
 
-def _schema_of(view: View, changes: Changes) -> dict[bytes, bytes] | None:
-    """Return what the metadata of a view's columns says: the parts that they are by."""
-    parts = changes.counters.parts if view.by is None else view.by
-    told = with_parts(pa.schema([]), parts, is_view=view.by is not None)
-    return told.metadata  # type: ignore[no-any-return]
+def _of_view(seen: pa.Table, view: View, counters: Counters, *, is_open: bool) -> pa.Table:
+    """Return counts that rules on a view may flag, with the parts that they are by."""
+    told = with_parts(pa.schema([]), counters.parts, is_view=view.by is not None)
+    large = seen.filter(pa.array(_at_least(seen, view.floor)))
+    large = large.append_column(_IS_OPEN, pa.repeat(is_open, len(large)))
+    return large.replace_schema_metadata(told.metadata)
 
 
-def _columns(changes: Changes) -> pa.RecordBatch:
-    """Return changes as the columns that baselines read."""
-    batch = changes.counters.to_batch()
-    columns = [
-        *batch.columns[:3],
-        pa.array(changes.old.astype(np.int64)),
-        pa.array(changes.counters.count.astype(np.int64)),
-    ]
-    names = ["window_start_ms", "user", "action", "old", "count"]
-    return pa.record_batch([*columns, *batch.columns[4:]], [*names, *batch.schema.names[4:]])
+def _limited(view: View, counters: Counters) -> Iterator[tuple[str, int, bytes]]:
+    """Yield what limits are held against: changed counts, without any history."""
+    large = counters.take(counters.count >= (view.limit or 0))
+    if view.limit is not None and len(large):
+        columns = pa.Table.from_batches([_columns(large)])
+        if _END in columns.column_names:
+            columns = columns.append_column(_BEGAN, columns["window_start_ms"])
+        told = with_parts(pa.schema([]), large.parts, is_view=view.by is not None)
+        yield MATERIAL, view.level, to_ipc(columns.replace_schema_metadata(told.metadata))
 
 
-def _in_slots(changes: Changes, every_ms: int) -> Changes:
+def _columns(counters: Counters) -> pa.RecordBatch:
+    """Return counters as the columns that baselines read."""
+    batch = counters.to_batch()
+    count = pa.array(counters.count.astype(np.int64))
+    names = ["window_start_ms", "user", "action", "count", *batch.schema.names[4:]]
+    return pa.record_batch([*batch.columns[:3], count, *batch.columns[4:]], names)
+
+
+def _in_slots(counters: Counters, every_ms: int) -> Counters:
     """Return sessions as if each began when the gap did that it began in; windows as they are.
 
     No two sessions of one key begin there, but for those that the longest has parted: what others
     swallowed is put together with them.
     """
-    counters = changes.counters
     if counters.end_ms is None:
-        return changes
-    slots = counters.start_ms - counters.start_ms % every_ms
-    old = replace(counters, count=changes.old).moved(slots, counters.end_ms)
-    return replace(changes, counters=counters.moved(slots, counters.end_ms), old=old.count)
+        return counters
+    there = counters.take(counters.count > 0)
+    slots = there.start_ms - there.start_ms % every_ms
+    return there.moved(slots, np.asarray(there.end_ms))
 
 
 def _as_it_was(material: pa.Table, counters: Counters, every_ms: int) -> pa.Table:
@@ -349,37 +417,11 @@ def _as_it_was(material: pa.Table, counters: Counters, every_ms: int) -> pa.Tabl
     keys = there.user[order], slots[order], there.action[order]
     is_other = np.append(True, np.logical_or.reduce([np.diff(key) != 0 for key in keys]))
     place = np.cumsum(is_other[: len(there)]) - 1  # of two that a cut has put into one, the same
-    told = material.filter(pa.array(_at_least(material, 1))).take(pa.array(place))
-    told = told.set_column(0, "window_start_ms", pa.array(there.start_ms[order]))
+    told = material.take(pa.array(place))
     told = told.set_column(3, "count", pa.array(there.count[order].astype(np.int64)))
-    return told.append_column(_END, pa.array(np.asarray(there.end_ms)[order]))
+    told = told.append_column(_BEGAN, pa.array(there.start_ms[order]))
+    return told.drop_columns([_END]).append_column(_END, pa.array(np.asarray(there.end_ms)[order]))
 
 
-def _without_history(columns: pa.RecordBatch, floor: int) -> pa.RecordBatch:
-    chosen = columns.filter(pa.array(_at_least(columns, floor)))
-    nothing = pa.array(np.zeros(chosen.num_rows))
-    names = ["window_start_ms", "user", "action", "count", "n", "sum", "sum_of_squares"]
-    kept = [chosen.column(name) for name in names[:4]]
-    ends = [chosen.column(_END)] if _END in chosen.schema.names else []
-    names += [_END] * len(ends)
-    return pa.record_batch([*kept, nothing, nothing, nothing, *ends], names=names)
-
-
-def _at_least(
-    columns: pa.RecordBatch | pa.Table, floor: int
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _at_least(columns: pa.Table, floor: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.asarray(columns.column("count")) >= floor
-
-
-def _before(segments: Iterable[Counters], changes: Changes) -> Iterator[Counters]:
-    """Yield counts as they were before ``changes``: what a flush reported is in state already.
-
-    Windows that expired with it come last: they are in state no more.
-    """
-    earlier = replace(changes.counters, count=changes.old)
-    for known in segments:
-        here = np.isin(earlier.start_ms, np.unique(known.start_ms))
-        before = Counters.newest([known, earlier.take(here)])
-        earlier = earlier.take(~here)
-        yield before.take(before.count > 0)
-    yield earlier.take(earlier.count > 0)

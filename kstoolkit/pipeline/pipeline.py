@@ -43,6 +43,7 @@ from kstoolkit.findings.rules import (
     Unusual,
     bys_on,
     check_windows,
+    limit_floor,
     material_floor,
     needs_baseline,
     of_parts,
@@ -472,7 +473,7 @@ class _Job:
         query: StreamingQuery | None = None
         due, parts = stream.Due(self.folder.due), self.settings.parts
         rules = of_parts(pipeline.judged_by, ("action",) if parts is None else parts)
-        ticks = (FLUSH if flush else TICK) if self.settings.was_live else None
+        kind, at_once = FLUSH if flush else TICK, self.settings.was_live
 
         def ended(batch: MicroBatch) -> None:
             keep_state_size(self.folder, self.settings.epoch, query)  # of the one before
@@ -487,7 +488,8 @@ class _Job:
             on_batch=ended,
             topic=pipeline.changelog,
             findings_to=pipeline.findings_to,
-            due=due if self.live else None,
+            due=due,
+            live=self.live,
             hand_to=pipeline.on_batch,
             parts=parts,
             on_wide=on_wide,
@@ -500,7 +502,7 @@ class _Job:
         # A DataFrame of anyone's stays as it is, with what else it keeps in the checkpoint.
         if flush and self.settings.feed != "frame":
             feed = stream.still_feed(spark)
-        feed = stream.ticking(feed, spark, pipeline.buckets, due, kind=ticks)
+        feed = stream.ticking(feed, spark, pipeline.buckets, due, kind=kind, at_once=at_once)
         output = stream.cascade(feed, plan, self.settings.partitions)
         # One that takes nothing in has nothing to be checked.
         step = gate.before(sink, (lambda _: None) if flush else self._check)
@@ -602,7 +604,7 @@ def _grain(pipeline: Pipeline) -> Grain:
 def _operator_plan(pipeline: Pipeline, rules: Sequence[Rule], *, live: bool) -> Plan:
     windows = pipeline.cascade.levels
     views = tuple(
-        View(level, by, floor, needs_baseline(rules, window, by))
+        View(level, by, floor, limit_floor(rules, window, by), needs_baseline(rules, window, by))
         for level, window in enumerate(windows)
         for by in bys_on(rules, window)
         if (floor := material_floor(rules, window, by)) is not None
@@ -612,6 +614,7 @@ def _operator_plan(pipeline: Pipeline, rules: Sequence[Rule], *, live: bool) -> 
         buckets=pipeline.buckets,
         live=live,
         views=views,
+        rules=tuple(rules),
         processing_time=pipeline.time == "processing",
         whole=pipeline.changelog is not None and not pipeline.changelog.blocks,
     )

@@ -65,7 +65,7 @@ class Progress:
 
     def __init__(self, *, shown: bool) -> None:
         self.events = 0
-        self.batches = 0
+        self.batches, self._rate = 0, 0.0
         self._lock = threading.Lock()
         self._bar = tqdm(
             desc="starting Spark",
@@ -91,9 +91,10 @@ class Progress:
         with self._lock:
             self.events += done.events
             self.batches += 1
-            rate = done.events / done.seconds if done.seconds else 0
+            if done.events or not self.events:  # what only judges has no speed
+                self._rate = done.events / done.seconds if done.seconds else 0
             self._bar.set_postfix_str(
-                f"{self.events:,} events, {rate:,.0f}/s, {done.findings:,} findings"
+                f"{self.events:,} events, {self._rate:,.0f}/s, {done.findings:,} findings"
             )
 
     def say(self, line: str) -> None:

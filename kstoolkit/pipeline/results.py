@@ -212,7 +212,8 @@ class BatchOutput:
         told before of its ``(window_ms, window_start, user, action)``.
     findings
         What was found, with the columns of :mod:`kstoolkit.kafka.outputs`: each replaces what was
-        told before of its ``(rule, user, action, window_ms, window_start_ms)``.
+        told before of its ``(rule, user, action, window_ms, window_start_ms)``; one whose
+        ``log10_probability`` is 0 is none any more.
     """
 
     id: int

@@ -6,10 +6,11 @@ Spark never sees an event or a counter, only these records::
 
     block    a CountBlock: a bucket's counters by pane, collapsed before the shuffle
     session  a CountBlock: the pieces of a bucket's sessions, of the kind whose number follows
-    reached  to every bucket: how far most users are of all that the task read, two int64
+    reached  to every bucket: how far most users are of all that the task read, three int64
     letters  dead letters, as an Arrow IPC stream
     tick     nothing: it has the bucket's turn come
     flush    nothing: besides, all its levels are due
+    end      nothing: this is all that the run takes in
 
 A payload carries a version of its own, so a new kstoolkit changes no schema of Spark's.
 
@@ -29,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.counters.bucket import Reached
+from kstoolkit.counters.bucket import NEVER, Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.sessions import pieces
 from kstoolkit.windows import Session
@@ -46,7 +47,7 @@ SHUFFLE_DDL = "bucket int, kind string, payload binary"
 """The columns of what a feed hands to the operator, as Spark writes them."""
 
 BLOCK, SESSION, REACHED, DEAD_LETTERS = "block", "session ", "reached", "letters"
-TICK, FLUSH = "tick", "flush"
+TICK, FLUSH, END = "tick", "flush", "end"
 
 _MOST_COUNTERS = 4_000_000
 """So many counters are held as columns before they are put aside as bytes."""
@@ -89,9 +90,11 @@ class Tally:
             for number, label in enumerate(grain.sessions)
         }
         self._aside: list[tuple[int, str, bytes]] = []
+        self._has_read = False
 
     def count(self, time_ms: NDArray[np.int64], users: pa.Array, actions: pa.Array) -> None:
         """Count events that were judged to be some."""
+        self._has_read = True
         panes, parts = self.grain.panes(time_ms), self.grain.parts
         self._add(BLOCK, Counters.of(panes, users, actions, parts=parts))
         for kind, session in self._sessions.items():
@@ -99,10 +102,12 @@ class Tally:
 
     def set_aside(self, dead_letters: pa.RecordBatch) -> None:
         """Keep what can't be counted."""
+        self._has_read = True
         self._dead_letters.append(to_ipc(dead_letters))
 
     def absorb(self, other: Tally) -> None:
         """Take over all that another tally holds."""
+        self._has_read = True
         self._aside.extend(other._aside)
         for kind, each in other._open.items():
             for counters in each:
@@ -112,6 +117,8 @@ class Tally:
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield everything for the shuffle: a CountBlock a bucket, and the dead letters."""
         self._put_aside()
+        if self._has_read and not self._aside:  # all buckets are told that something came
+            self._tell(Reached(NEVER, 0, NEVER))
         yield from starmap(shuffle_record, self._aside)
         for number, payload in enumerate(self._dead_letters):
             yield shuffle_record(number % self.grain.buckets, DEAD_LETTERS, payload)
@@ -131,9 +138,12 @@ class Tally:
             parts = merged.by_bucket(self.grain.buckets) if len(merged) else ()
             self._aside += ((bucket, kind, part.encode()) for bucket, part in parts)
             if kind == BLOCK and len(merged):
-                reached = np.array(Reached.by_most(merged)).tobytes()
-                self._aside += ((bucket, REACHED, reached) for bucket in range(self.grain.buckets))
+                self._tell(Reached.by_most(merged))
         self._open, self._open_rows = {}, 0
+
+    def _tell(self, reached: Reached) -> None:
+        told = np.array(reached).tobytes()
+        self._aside += ((bucket, REACHED, told) for bucket in range(self.grain.buckets))
 
 
 def shuffle_record(bucket: int, kind: str, payload: bytes) -> pa.RecordBatch:

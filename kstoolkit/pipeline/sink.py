@@ -3,12 +3,13 @@
 ::
 
     the operator's output ── one Spark action: each task writes its files, and reports ──┐
-    findings ◀── a second one scores what rules could flag ◀── the buckets' moments, pooled
+    findings ◀── the driver ◀── a second one scores what rules could flag ◀── what is known of all
 
-The driver computes the pooled moments and nothing else. A batch that Spark repeats writes the same
-again: a task writes files under hidden names of this attempt alone, and its report names them. The
-driver moves to their places what reports name, and removes the rest. So an attempt that failed,
-was one too many, or goes on after the batch adds nothing to it. Where counts or findings go
+The driver adds up what buckets tell of all users, and decides on the few counts that may be
+unusual: windows in order, each once all buckets have closed it. A batch that Spark repeats writes
+the same again: a task writes files under hidden names of this attempt alone, and its report names
+them. The driver moves to their places what reports name, and removes the rest. So an attempt that
+failed, was one too many, or goes on after the batch adds nothing to it. Where counts or findings go
 to a topic, they are sent through Spark's connector; whoever is ended on the way sends the same
 again: of each key the last record counts.
 """
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
@@ -35,22 +37,24 @@ from pyspark.sql import functions as sf
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.changelog.topic import Outbox, OutboxWriter
-from kstoolkit.counters.bucket import NEVER
+from kstoolkit.counters.bucket import FOREVER, NEVER
 from kstoolkit.counters.counters import Counters, Widest
 from kstoolkit.errors import KafkaError
-from kstoolkit.findings.peers import pool_moments
-from kstoolkit.findings.scoring import score
+from kstoolkit.findings.calibration import Everyone
+from kstoolkit.findings.finding import FINDINGS_SCHEMA
+from kstoolkit.findings.rules import Unusual
+from kstoolkit.findings.scoring import Brief, Scored, score
 from kstoolkit.formats.actions import view_in
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
-from kstoolkit.pipeline.operator import COUNTS, GONE, MATERIAL, MOMENTS, STATISTICS
+from kstoolkit.pipeline.operator import CLOSED, COUNTS, GONE, MATERIAL, REST, STATISTICS, view_key
 from kstoolkit.pipeline.results import findings_of, hand_over
 from kstoolkit.pipeline.shuffle import DEAD_LETTERS, from_ipc, spare_collector, to_ipc
 from kstoolkit.pipeline.topicfeed import with_connector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -66,8 +70,8 @@ _REPORT_DDL = "kind string, bucket int, level int, payload binary"
 _Move = tuple[str, str]
 """Where a file was written, and where it belongs."""
 
-_FOUND_DDL = "found long, hidden string, place string"
-"""What a scoring task tells the driver of each file of findings."""
+_SCORED_DDL = "found long, files string, view string, scored binary"
+"""What a scoring task tells the driver of each file of material; its own files as JSON."""
 
 _REPORT = pa.schema(
     [("kind", pa.string()), ("bucket", pa.int32()), ("level", pa.int32()), ("payload", pa.binary())]
@@ -137,8 +141,8 @@ class _TaskFiles:
             # Of each view of one level there is one, always in the same turn.
             begin = f"part-{row['bucket']:05d}"
             turn = sum(Path(each).name.startswith(f"{begin}-") for _, each in self.material)
-            place = Path(self.places.findings, f"{begin}-{turn}-{length_ms}.parquet")
-            self.material.append((_hidden(place), str(place)))
+            place = Path(self.places.findings, f"{begin}-{turn}-{row['level']}.parquet")
+            self.material.append((_hidden(place), place.name))
             Path(self.material[-1][0]).write_bytes(row["payload"])
         return kind in {COUNTS, GONE, DEAD_LETTERS, MATERIAL}
 
@@ -194,8 +198,6 @@ def _move(files: Iterable[Sequence[str]]) -> list[Path]:
     """Move files to their places, and return these."""
     return [Path(hidden).replace(place) for hidden, place in files]
 
-
-_MOMENTS_NAME = "part-moments.parquet"
 
 _GIVING_UP = {
     "max.block.ms": "15000",
@@ -257,49 +259,75 @@ _KINDS = (_FINDINGS, _REJECTED, STATISTICS_FOLDER, _CHANGELOG)
 """The folders of a run, in the order in which a batch is marked in them."""
 
 
-_Moments = dict[tuple[int, int, str | None], pa.Table]
-"""The newest moments that each bucket reported, by level, bucket and view, which are columns, too.
-
-A batch starts from those kept with the one before, so that a repeated one judges by the same.
-"""
+_EVERYONE_NAME, _PENDING = "part-everyone.parquet", "part-pending-"
 
 
-def _kept_moments(folder: Path) -> _Moments:
-    path = folder / _MOMENTS_NAME
-    if not path.exists():
-        return {}
-    table = pq.read_table(path)
-    if "by" not in table.column_names:
-        table = table.append_column("by", pa.nulls(table.num_rows, pa.string()))
-    names = ["level", "bucket", "by"]
-    keys = zip(*(table[name].to_pylist() for name in names), strict=True)
-    found: dict[Any, list[int]] = {}
-    for row, key in enumerate(keys):
-        found.setdefault(key, []).append(row)
-    return {key: table.take(pa.array(rows)) for key, rows in found.items()}
+@dataclass(frozen=True, slots=True)
+class _Views:
+    """What is known of all users, by view, while a batch is judged.
+
+    A batch starts from what was kept with the one before, so that a repeated one judges by the
+    same. ``whole`` has, besides what is kept, the windows that a run ends in.
+    """
+
+    kept: dict[str, Everyone]
+    whole: dict[str, Everyone]
+    until_ms: dict[str, int]
+
+    @classmethod
+    def of(cls, folder: Path, reports: Sequence[Row], buckets: int) -> _Views:
+        """Return what was kept in a folder, and what the buckets tell beside."""
+        kept, path = {}, folder / _EVERYONE_NAME
+        if path.exists():
+            table = pq.read_table(path)
+            told = zip(table["view"].to_pylist(), table["known"].to_pylist(), strict=True)
+            kept = {view: Everyone.decode(known) for view, known in told}
+        for view, each in _reported(reports, CLOSED).items():
+            kept.setdefault(view, Everyone(each[0].every_ms)).take_in(each)
+        whole = {view: each.copy() for view, each in kept.items()}
+        until_ms = {view: each.closed_by(buckets) for view, each in kept.items()}
+        for view, each in _reported(reports, REST).items():
+            whole[view].take_in(each)
+            if len(each) == buckets:
+                until_ms[view] = FOREVER
+        return cls(kept, whole, until_ms)
+
+    def briefs(self) -> dict[str, tuple[bytes, int]]:
+        """Return what is told to whoever judges counts, and up to when windows are over."""
+        over = self.until_ms
+        return {
+            view: (all_.brief(over[view]).encode(), over[view]) for view, all_ in self.whole.items()
+        }
+
+    def judge(self, scored: Mapping[str, Sequence[Scored]], buckets: int) -> pa.Table:
+        """Return what is found, and what is a finding no more; keep what the next batch needs."""
+        tables = [FINDINGS_SCHEMA.empty_table()]
+        for view, everyone in self.whole.items():
+            kept, told = self.kept[view], scored.get(view, ())
+            tables.append(everyone.judge(told, self.until_ms[view]))
+            if self.until_ms[view] == FOREVER:
+                kept.judge(told, kept.closed_by(buckets))
+                kept.told = kept.still_open(tables[-1])
+            else:
+                self.kept[view] = everyone
+        return pa.concat_tables(tables)
+
+    def keep(self, folder: Path) -> None:
+        """Keep in a folder what the next batch begins from."""
+        if self.kept:
+            known = [each.encode() for each in self.kept.values()]
+            table = pa.table({"view": list(self.kept), "known": known})
+            pq.write_table(table, folder / _EVERYONE_NAME, compression="zstd")
 
 
-def _reported_moments(reports: Iterable[Row]) -> _Moments:
-    found: _Moments = {}
-    for row in reports:
-        if row.kind == MOMENTS and (table := from_ipc(bytes(row.payload))).num_rows:
-            by = _by_of(table)
-            for name, value in (("level", row.level), ("bucket", row.bucket), ("by", by)):
-                kind = pa.string() if name == "by" else pa.int64()
-                column = pa.repeat(pa.scalar(value, kind), table.num_rows)
-                table = table.append_column(name, column)
-            found[row.level, row.bucket, by] = table.replace_schema_metadata(None)
+def _reported(reports: Sequence[Row], kind: str) -> dict[str, list[Everyone]]:
+    """Return what buckets told of each view, in the buckets' order."""
+    found: dict[str, list[Everyone]] = {}
+    for row in sorted(reports, key=itemgetter("bucket")):
+        if row.kind.startswith(kind):
+            told = Everyone.decode(bytes(row.payload))
+            found.setdefault(row.kind.removeprefix(kind), []).append(told)
     return found
-
-
-_Pooled = dict[tuple[int, str | None], tuple["Window", bytes]]
-"""Windows by their length, and the moments of all buckets by view."""
-
-
-def _by_of(table: pa.Table) -> str | None:
-    """Return by which parts of an action a table is a view, as text; ``None`` if it is none."""
-    by = view_in(table.schema)
-    return None if by is None else json.dumps(by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +335,8 @@ class Sink:
     """The function of Spark's ``foreachBatch`` for one run, which files batches under ``epoch``.
 
     ``topic`` is the changelog, where it is one; ``on_batch`` is told what each batch came to, and
-    ``due`` when a bucket holds back something whose flush has come. ``hand_to`` is a function of
+    ``due`` when a bucket holds back something whose flush has come, or, in a run that is not
+    ``live``, that its end may. ``hand_to`` is a function of
     the user's, which gets what a batch changed before that is marked; ``on_wide`` is told of users
     with very many actions of several parts.
     """
@@ -321,6 +350,7 @@ class Sink:
     topic: KafkaChangelog | None = None
     findings_to: KafkaFindings | None = None
     due: Due | None = None
+    live: bool = False
     hand_to: Callable[[BatchOutput], object] | None = None
     parts: tuple[str, ...] | None = None
     on_wide: Callable[[Widest], None] = field(default=lambda _: None)
@@ -340,18 +370,14 @@ class Sink:
         if self.topic is not None:
             _send_counts(frame.sparkSession, changed, self.topic)
             changed = []
-        moments = _kept_moments(folders[STATISTICS_FOLDER].folder(self.epoch, batch - 1))
-        moments |= _reported_moments(reports)
-        if moments:
-            kept = place[STATISTICS_FOLDER] / _MOMENTS_NAME
-            pq.write_table(pa.concat_tables(moments.values()), kept, compression="zstd")
         self.buckets_told.update((each["bucket"], each) for each in told if "bucket" in each)
         if wide := [Widest(*each["widest"]) for each in told if each.get("widest")]:
             self.on_wide(max(wide))
         now_ms = max((report.get("now_ms", 0) for report in told), default=0)
         named = (tuple(each) for report in told for each in report.get("material", ()))
         material = sorted(named, key=itemgetter(1))
-        found, files = self._judge(frame, material, moments, now_ms)
+        before = folders[STATISTICS_FOLDER].folder(self.epoch, batch - 1)
+        found, unjudged, files = self._judge(frame, material, (reports, now_ms), (before, place))
         if found and self.findings_to is not None:
             _send_findings(frame.sparkSession, files, self.findings_to, self.parts)
         if self.hand_to is not None:
@@ -363,7 +389,8 @@ class Sink:
             self.cascade.labels,
             seconds=time.monotonic() - began,
             findings=found,
-            as_of_ms=self._as_of_ms(now_ms),
+            unjudged=unjudged,
+            as_of_ms=self._as_of_ms(now_ms, is_last=any(each.get("is_last") for each in told)),
         )
         statistics.save(place[STATISTICS_FOLDER])
         for kind in _KINDS:
@@ -372,11 +399,13 @@ class Sink:
             folders[kind].mark(self.epoch, batch)
         self.on_batch(statistics)
 
-    def _as_of_ms(self, now_ms: int) -> dict[str, int | None]:
+    def _as_of_ms(self, now_ms: int, *, is_last: bool) -> dict[str, int | None]:
         """Return as of when windows stand that lack what is held back, and say when that is due."""
         told = self.buckets_told.values()
         if self.due is not None:
             due = [each["due_ms"] for each in told if each["due_ms"] is not None]
+            if not self.live:
+                due = [now_ms] * (not is_last and any(isinstance(r, Unusual) for r in self.rules))
             self.due.tell(min(due, default=None), now_ms=now_ms)
         reached: dict[str, int | None] = {}
         for level, window in enumerate(self.cascade.labels):
@@ -398,51 +427,91 @@ class Sink:
         )
 
     def _judge(
-        self, frame: DataFrame, material: Sequence[_Move], moments: _Moments, now_ms: int
-    ) -> tuple[int, list[Path]]:
-        """Score on the executors what rules could flag; return how many findings, and the files."""
-        if not material:
-            return 0, []
-        by_length: _Pooled = {}
-        for level, window in enumerate(self.cascade.levels):
-            for by in {None, *(view for _, _, view in moments)}:
-                of_view = [each for key, each in moments.items() if (key[0], key[2]) == (level, by)]
-                by_length[window.size_ms, by] = (window, to_ipc(pool_moments(of_view)))
-        spark = frame.sparkSession
-        scoring = _scoring(material, by_length, tuple(self.rules), now_ms)
-        # Not createDataFrame(), which makes its session the active one of all threads.
-        tasks = min(spark.sparkContext.defaultParallelism, len(material))
-        numbers = spark.range(len(material), numPartitions=tasks)
-        done = numbers.mapInArrow(scoring, _FOUND_DDL).collect()
-        files = _move((row.hidden, row.place) for row in done)
-        return sum(row.found for row in done), files
+        self,
+        frame: DataFrame,
+        material: Sequence[_Move],
+        told: tuple[Sequence[Row], int],
+        folders: tuple[Path, dict[str, Path]],
+    ) -> tuple[int, int, list[Path]]:
+        """Score on the executors what rules could flag.
+
+        Return how many findings there are, of how many counts nothing can be said, and the files.
+
+        ``told`` is what tasks reported, and the batch's clock; ``folders``, where the batch before
+        left what waits for all buckets, and where this one's goes.
+        """
+        (reports, now_ms), (before, place) = told, folders
+        views = _Views.of(before, reports, self.buckets)
+        waiting = sorted(before.glob(f"{_PENDING}*"))
+        work = [*material, *((str(path), path.name) for path in waiting)]
+        scored: dict[str, list[Scored]] = {}
+        files, found = [], 0
+        if work:
+            judging = (tuple(self.rules), now_ms)
+            scoring = _scoring(work, views.briefs(), self.cascade.levels, judging, place)
+            spark = frame.sparkSession
+            # Not createDataFrame(), which makes its session the active one of all threads.
+            tasks = min(spark.sparkContext.defaultParallelism, len(work))
+            numbers = spark.range(len(work), numPartitions=tasks)
+            for row in numbers.mapInArrow(scoring, _SCORED_DDL).collect():
+                files += _move(json.loads(row.files))
+                found += row.found
+                scored.setdefault(row.view, []).append(Scored.decode(bytes(row.scored)))
+        unusual = views.judge(scored, self.buckets)
+        views.keep(place[STATISTICS_FOLDER])
+        if len(unusual):
+            files.append(place[_FINDINGS] / "part-unusual.parquet")
+            pq.write_table(unusual, files[-1], compression="zstd")
+        found += pc.sum(pc.not_equal(unusual["log10_probability"], 0)).as_py() or 0
+        unjudged = sum(each.unjudged for of_view in scored.values() for each in of_view)
+        return found, unjudged, [path for path in files if path.parent == place[_FINDINGS]]
 
 
 def _scoring(
-    material: Sequence[_Move],
-    by_length: _Pooled,
-    rules: tuple[Rule, ...],
-    now_ms: int,
+    work: Sequence[_Move],
+    briefs: Mapping[str, tuple[bytes, int]],
+    levels: Sequence[Window],
+    judging: tuple[tuple[Rule, ...], int],
+    folders: Mapping[str, Path],
 ) -> Any:
     """Return a function for ``mapInArrow``: numbers of material in, what was found in it out."""
+    rules, now_ms = judging
+    findings, waiting = str(folders[_FINDINGS]), str(folders[STATISTICS_FOLDER])
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                path, place = material[number]
-                length_ms = int(Path(place).stem.split("-", 3)[3])
-                rows = from_ipc(Path(path).read_bytes())
-                window, whole = by_length[length_ms, None]
-                _, pooled = by_length.get((length_ms, _by_of(rows)), (window, None))
-                told = from_ipc(whole).slice(0, 0) if pooled is None else from_ipc(pooled)
-                by = view_in(rows.schema)
-                findings = score(rows, told, rules, window, by=by, seen_ms=now_ms)
-                if findings.num_rows:
-                    hidden = _hidden(Path(place))
-                    pq.write_table(
-                        findings.replace_schema_metadata(None), hidden, compression="zstd"
-                    )
-                    told = {"found": findings.num_rows, "hidden": hidden, "place": place}
-                    yield pa.RecordBatch.from_pylist([told])
+        for number in (each for batch in batches for each in batch.column(0).to_pylist()):
+            path, name = work[number]
+            level, rows = int(Path(name).stem.rsplit("-", 1)[1]), from_ipc(Path(path).read_bytes())
+            view = view_key(level, view_in(rows.schema))
+            brief, until_ms = briefs.get(view, (None, FOREVER))
+            rows, rest = _parted(rows, until_ms)
+            scored = score(
+                rows,
+                None if brief is None else Brief.decode(brief),
+                rules,
+                levels[level],
+                by=view_in(rows.schema),
+                seen_ms=now_ms,
+            )
+            files = []
+            if len(scored.findings):
+                place = Path(findings, f"part-{number:05d}.parquet")
+                files.append((_hidden(place), str(place)))
+                told = scored.findings.replace_schema_metadata(None)
+                pq.write_table(told, files[-1][0], compression="zstd")
+            if len(rest):
+                place = Path(waiting, f"{_PENDING}{number:05d}-{level}.arrow")
+                files.append((_hidden(place), str(place)))
+                Path(files[-1][0]).write_bytes(to_ipc(rest))
+            found = {"found": len(scored.findings), "files": json.dumps(files), "view": view}
+            yield pa.RecordBatch.from_pylist([found | {"scored": scored.encode()}])
 
     return judge
+
+
+def _parted(rows: pa.Table, until_ms: int) -> tuple[pa.Table, pa.Table]:
+    """Return what can be judged, and what waits until all buckets have closed its windows."""
+    if "is_open" not in rows.column_names:
+        return rows, rows.slice(0, 0)
+    can_be = pc.or_(rows["is_open"], pc.less(rows["window_start_ms"], until_ms))
+    return rows.filter(can_be), rows.filter(pc.invert(can_be))

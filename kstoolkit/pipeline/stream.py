@@ -3,7 +3,9 @@
 A tick is one row for every bucket, so that a bucket nobody writes to still gets its turn: without
 rows in a micro-batch it is not called at all, and in a live run it may still hold counters that
 wait for their flush. There is one as the query starts, and whenever a flush is due by what the sink
-wrote down of the batch before (:class:`Due`); nothing else forces a micro-batch.
+wrote down of the batch before (:class:`Due`); nothing else forces a micro-batch. A run that has
+an end and can't tell it from what comes (files can) has one due after each batch, so that the last
+one brings ticks alone: that is the end.
 """
 
 from __future__ import annotations
@@ -92,34 +94,33 @@ class _TickFeed(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
         kind, due = self.options["kind"], Due(Path(self.options["due"]))
-        return _TickReader(int(self.options["buckets"]), due, kind or None)
+        at_once = self.options["at_once"] == str(True)
+        return _TickReader(int(self.options["buckets"]), due, kind, at_once=at_once)
 
 
 class _TickReader(Reader):
     """Offsets are the clock's milliseconds, later ones where it goes back, and a number of flushes.
 
-    Without a ``kind`` of tick, they stay. Under availableNow there is one tick and no more.
+    The first tick may be ``at_once``. One that flushes is the only one.
     """
 
-    def __init__(self, buckets: int, due: Due, kind: str | None) -> None:
-        self.buckets, self.due, self.kind = buckets, due, kind
+    def __init__(self, buckets: int, due: Due, kind: str, *, at_once: bool) -> None:
+        self.buckets, self.due, self.kind, self.at_once = buckets, due, kind, at_once
         self._target: dict[str, Any] | None = None
-        self._is_last = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return {"tick_ms": 0}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._is_last = True
+        pass
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
-        if self.kind is None:
-            return start
         now_ms = time.time_ns() // 1_000_000
-        if self._target is None or (not self._is_last and self.due.has_come(now_ms=now_ms)):
+        is_first = self._target is None and self.at_once
+        if is_first or (self.kind == TICK and self.due.has_come(now_ms=now_ms)):
             flushes = start.get(FLUSH, 0) + (self.kind == FLUSH)
             self._target = {"tick_ms": max(now_ms, start["tick_ms"] + 1), FLUSH: flushes}
-        return self._target
+        return self._target or start
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         return [InputPartition(FLUSH if end.get(FLUSH, 0) > start.get(FLUSH, 0) else TICK)]
@@ -216,14 +217,14 @@ def still_feed(spark: SparkSession) -> DataFrame:
 
 
 def ticking(
-    feed: DataFrame, spark: SparkSession, buckets: int, due: Due, *, kind: str | None
+    feed: DataFrame, spark: SparkSession, buckets: int, due: Due, *, kind: str, at_once: bool
 ) -> DataFrame:
     """Return the feed with one row of a kind for each bucket beside it, as often as is due.
 
     Whosever session the feed is bound to, the two are bound to this one.
     """
     spark.dataSource.register(_TickFeed)
-    told = {"buckets": str(buckets), "due": str(due.path), "kind": kind or ""}
+    told = {"buckets": str(buckets), "due": str(due.path), "kind": kind, "at_once": str(at_once)}
     both = feed.unionByName(spark.readStream.format(_TickFeed.name()).options(**told).load())
     bind: Any = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows  # type: ignore[union-attr] # noqa: SLF001 - no public way
     plan = both._jdf.queryExecution().analyzed()  # noqa: SLF001

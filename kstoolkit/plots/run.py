@@ -148,7 +148,7 @@ def _seen(batches: Batches) -> str:
     events, seconds = (sum(getattr(b, name) for b in batches) for name in ("events", "seconds"))
     number = counted(len(batches), "batches")
     seen = f"{number}, {format_count(events)} events in {in_seconds(seconds)}"
-    spent = sum(each.seconds for each in batches[1:])
+    spent = sum(each.seconds for each in batches[1:] if each.events)
     if not spent:
         return seen
     rate = sum(each.events for each in batches[1:]) / spent

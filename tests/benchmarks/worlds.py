@@ -64,9 +64,9 @@ def hours(events: pa.Table) -> pa.Table:
 
 
 def visible(simulation: Simulation, counts: pa.Table) -> pd.DataFrame:
-    """Return the labels of eightfold hours that an oracle sees."""
+    """Return the labels of bursts that an oracle sees."""
     labels = simulation.labels().to_pandas()
-    labels = labels[labels.kind == EIGHTFOLD]
+    labels = labels[labels.kind.isin([EIGHTFOLD, BIG])]
     frame = counts.to_pandas().set_index(["user", "action", "window_start_ms"])["count"]
     laws, span, habits = simulation._laws, simulation._span, simulation._habits()
     place = {name: row for row, name in enumerate(simulation._names().to_pylist())}
@@ -100,19 +100,15 @@ def chance(count: int, mean: float, moods: np.ndarray, laws: Laws) -> float:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     told: Evaluation
-    visible: int
-    found_visible: int
+    visible: Evaluation
 
 
 def judged(name: str, seed: int, rules: tuple[Rule, ...]) -> Outcome:
     simulation = world(name, seed)
     counts = hours(simulation.events())
     found = find_in_windows({"1 hour": counts}, rules)
-    seen = visible(simulation, counts)
-    of_them = kst.evaluate(found, seen).kinds
-    return Outcome(
-        kst.evaluate(found, simulation.labels()), len(seen), sum(each.found for each in of_them)
-    )
+    seen = kst.evaluate(found, visible(simulation, counts))
+    return Outcome(kst.evaluate(found, simulation.labels()), seen)
 
 
 def row(name: str, outcomes: list[Outcome]) -> list[str]:
@@ -130,13 +126,19 @@ def row(name: str, outcomes: list[Outcome]) -> list[str]:
         f"{np.mean(first):.0f}",
         f"{machines:.1f}",
         f"{sum(each.found for each in big)}/{sum(each.labels for each in big)}",
-        f"{sum(o.found_visible for o in outcomes)}/{sum(o.visible for o in outcomes)}",
+        of_visible(outcomes, BIG),
+        of_visible(outcomes, EIGHTFOLD),
         f"{np.median(delays) / 60_000:.0f} min" if delays else "none found",
     ]
 
 
+def of_visible(outcomes: list[Outcome], kind: str) -> str:
+    seen = [each for outcome in outcomes for each in outcome.visible.kinds if each.kind == kind]
+    return f"{sum(each.found for each in seen)}/{sum(each.labels for each in seen)}"
+
+
 HEADS = ["world", "alarms a day after the first", "on the first day", "of machines a day"]
-HEADS += ["25-fold found", "visible eightfold found", "delay"]
+HEADS += ["25-fold found", "visible 25-fold found", "visible eightfold found", "delay"]
 
 
 def main() -> int:

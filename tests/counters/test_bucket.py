@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median_low
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +14,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.counters.bucket import Advance, Bucket, Meta, Reached
+from kstoolkit.counters.bucket import FOREVER, NEVER, Advance, Bucket, Meta, Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError
 from kstoolkit.windows import Cascade, Hop, Window
 from tests.counters.dictblocks import DictBlocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
 LONG_AFTER_MS = 10_000 * DAY_MS
@@ -96,13 +101,27 @@ class Watched:
     now_ms: int = LONG_AFTER_MS
     latest: list[Counter[Key]] = field(default_factory=list)
     late: Counter[int] = field(default_factory=Counter)
+    closed: list[Counter[Key]] = field(default_factory=list)
+    until_ms: list[int] = field(default_factory=list)
+    rest: list[Counter[Key]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.latest = [Counter() for _ in self.cascade.windows]
+        self.closed = [Counter() for _ in self.cascade.windows]
+        self.rest = [Counter() for _ in self.cascade.windows]
+        self.until_ms = [NEVER for _ in self.cascade.windows]
 
-    def take(self, events: list[Event]) -> Advance:
-        bucket = Bucket(self.cascade, self.blocks, self.number, self.buckets, live=self.live)
-        done = bucket.advance(counters_of(events, self.cascade.pane_ms), now_ms=self.now_ms)
+    def take(self, events: list[Event], *, flush: bool = False, last: bool = False) -> Advance:
+        bucket = Bucket(
+            self.cascade,
+            self.blocks,
+            self.number,
+            self.buckets,
+            live=self.live,
+            told_closed=range(9),
+        )
+        arrivals = counters_of(events, self.cascade.pane_ms)
+        done = bucket.advance(arrivals, now_ms=self.now_ms, flush=flush, last=last)
         assert len({changes.level for changes in done.changes}) == len(done.changes)
         for changes in done.changes:
             latest = self.latest[changes.level]
@@ -114,7 +133,22 @@ class Watched:
                 assert count > old, "counts only grow"
                 latest[key] = count
         self.late.update(done.late)
+        self.check_closed(done)
         return done
+
+    def check_closed(self, done: Advance) -> None:
+        """Hold what closed against what closed before, and against what was told of it."""
+        for level, closed in enumerate(self.closed):
+            closing, parts = done.closing[level], [*done.closing[level].parts]
+            assert closing.from_ms == self.until_ms[level] <= closing.until_ms
+            for end_ms, part in parts:
+                assert part.start_ms.max(initial=NEVER) < end_ms <= closing.until_ms
+            found = counted(part for _, part in parts)
+            assert not found.keys() & closed.keys(), "a window closes once"
+            assert found == begun_in(self.latest[level], closing.from_ms, closing.until_ms)
+            closed.update(found)
+            self.until_ms[level] = closing.until_ms
+            self.rest[level] = counted(part for _, part in closing.rest)
 
     def wait(self, milliseconds: int) -> Advance:
         self.now_ms += milliseconds
@@ -129,11 +163,22 @@ class Watched:
         pytest.fail("the backlog does not drain")
 
     def in_state(self, level: int) -> Counter[Key]:
-        bucket = Bucket(self.cascade, self.blocks, live=self.live)
-        found: Counter[Key] = Counter()
-        for segment in bucket.segments(level):
-            found.update(dict(zip(rows_of(segment), segment.count.tolist(), strict=True)))
-        return found
+        bucket = Bucket(self.cascade, self.blocks, live=self.live, told_closed=range(9))
+        return counted(part for _, part in bucket.segments(level).between(NEVER, FOREVER))
+
+
+def counted(parts: Iterable[Counters]) -> Counter[Key]:
+    """Return the counts of parts that share no key."""
+    found = Counter[Key]()
+    for part in parts:
+        assert not found.keys() & set(rows_of(part))
+        found.update(dict(zip(rows_of(part), part.count.tolist(), strict=True)))
+    return found
+
+
+def begun_in(counts: Counter[Key], from_ms: int, until_ms: int) -> Counter[Key]:
+    """Return the counts of windows that begin then."""
+    return Counter({key: n for key, n in counts.items() if from_ms <= key[1] < until_ms})
 
 
 def run(cascade: Cascade, batches: list[list[Event]], *, live: bool, every_ms: int) -> Watched:
@@ -154,13 +199,18 @@ def late_on_arrival(cascade: Cascade, level: int, batches: list[list[Event]]) ->
     for batch in batches:
         keys = [key for event in batch for key in windows_of(event, window)]
         late.update(key for key in keys if key[1] + window.size_ms + lateness_ms <= stream_ms)
-        latest: dict[str, int] = {}
-        for user, time_ms, _ in batch:
-            latest[user] = max(latest.get(user, time_ms), time_ms - time_ms % cascade.pane_ms)
-        panes = [time_ms - time_ms % cascade.pane_ms for time_ms in latest.values()]
-        if panes:  # with two users, what both have reached
-            stream_ms = max(stream_ms, median_low(panes))
+        stream_ms = max(stream_ms, reached_by(batch, cascade.pane_ms))
     return late
+
+
+def reached_by(batch: list[Event], pane_ms: int) -> int:
+    """Return the latest pane that most users of a batch have; of two users, both."""
+    latest: dict[str, int] = {}
+    for user, time_ms, _ in batch:
+        latest[user] = max(latest.get(user, time_ms), time_ms)
+    return (
+        median_low(time_ms - time_ms % pane_ms for time_ms in latest.values()) if batch else NEVER
+    )
 
 
 @FEWER
@@ -498,8 +548,8 @@ def test_a_feed_whose_clock_is_far_behind_holds_windows_open_for_a_day_at_most()
         there = [(user, now_ms, "x") for user in ("a", "b")]
         feeds = [counters_of(each, MINUTE_MS) for each in (there, [("from 1970", 0, "x")])]
         bucket.advance(Counters.merge(feeds), now_ms=now_ms, feeds=told(feeds))
-    kept = [int(counters.start_ms.min()) for counters in bucket.segments(0)]
-    assert min(kept) > now_ms - 27 * HOUR_MS
+    kept = [counters.start_ms for _, counters in bucket.segments(0).between(NEVER, FOREVER)]
+    assert min(starts.min() for starts in kept) > now_ms - 27 * HOUR_MS
 
 
 def test_a_batch_whose_clock_jumps_puts_off_no_later_flush() -> None:
@@ -609,6 +659,7 @@ def test_a_replayed_batch_ends_in_the_same_state_and_report() -> None:
     first.take([("a", minute * MINUTE_MS, "x") for minute in range(9)])
     second = Watched(cascade, live=True, blocks=DictBlocks(dict(first.blocks.held)))
     second.latest = [counts.copy() for counts in first.latest]
+    second.until_ms = [*first.until_ms]
     for watched in (first, second):
         watched.now_ms = LONG_AFTER_MS + 70 * SECOND_MS
         watched.take([("b", 3 * MINUTE_MS, "x")])
@@ -617,8 +668,15 @@ def test_a_replayed_batch_ends_in_the_same_state_and_report() -> None:
 
 
 def test_a_memory_reads_back() -> None:
-    meta = Meta.new(3).at(1, flushed_ms=5, held_from_ms=-7)
+    meta = Meta.new(3).at(1, flushed_ms=5, held_from_ms=-7, closed_ms=60_000)
     assert Meta.decode(meta.encode()) == meta
+
+
+def test_a_memory_that_knows_of_no_closed_windows_is_read() -> None:
+    meta = Meta.new(2).at(1, expired_ms=5)
+    told = json.loads(meta.encode()[1:])
+    del told["closed_ms"]
+    assert Meta.decode(meta.encode()[:1] + json.dumps(told).encode()) == meta
 
 
 def test_a_memory_of_another_version_is_refused() -> None:
@@ -648,7 +706,7 @@ def test_a_live_bucket_tells_each_window_that_expires_once() -> None:
 
     kept = [
         (row["user"], row["window_start_ms"])
-        for part in bucket.segments(0)
+        for _, part in bucket.segments(0).between(NEVER, FOREVER)
         for row in part.to_table().to_pylist()
     ]
     every = [(f"user {minute % 3}", minute * 60_000) for minute in range(200)]
@@ -667,3 +725,147 @@ def test_all_of_a_users_window_is_told_when_one_of_its_counts_changes() -> None:
     assert [(row["action"], row["count"]) for row in minutes] == [("read", 1)]
     assert [(row["action"], row["count"]) for row in hours] == [("read", 2), ("write", 1)]
     assert [len(change.counters) for change in done.changes] == [1, 1]
+
+
+@FEWER
+@given(
+    CASCADES,
+    BATCHES,
+    st.sampled_from([0, SECOND_MS, 20 * SECOND_MS, 10 * MINUTE_MS]),
+    st.sampled_from([1, 7, 1_000]),
+    st.sampled_from([None, 0, 30 * SECOND_MS, 2 * HOUR_MS]),
+)
+def test_a_live_window_closes_once_nothing_is_awaited_and_nothing_of_it_is_held_back(
+    shape: tuple[str | Window, ...],
+    batches: list[list[Event]],
+    every_ms: int,
+    most: int,
+    lateness_ms: int | None,
+) -> None:
+    cascade = Cascade(*shape, retention=100_000, lateness=lateness_ms, max_counters_per_flush=most)
+    watched, stream_ms, taken = Watched(cascade, live=True), NEVER, list[list[Event]]()
+    wait_ms = 10 * MINUTE_MS if lateness_ms is None else lateness_ms
+    for batch in [*batches, []]:
+        taken.append(batch)
+        done = watched.take(batch, flush=len(taken) > len(batches))
+        stream_ms = max(stream_ms, reached_by(batch, cascade.pane_ms))
+        for level, window in enumerate(cascade.windows):
+            closing = done.closing[level]
+            told = begun_in(watched.closed[level], closing.from_ms, closing.until_ms)
+            came = begun_in(group_by(taken, window), closing.from_ms, closing.until_ms)
+            assert told == came - late_on_arrival(cascade, level, taken)
+            assert all(start + window.size_ms + wait_ms <= stream_ms for _, start, _ in told)
+        watched.now_ms += every_ms
+    for level, window in enumerate(cascade.windows if any(batches) else ()):  # all is flushed now
+        next_end_ms = watched.until_ms[level] + window.size_ms
+        assert next_end_ms - window.every_ms <= stream_ms - wait_ms < next_end_ms
+
+
+def test_a_live_window_closes_ten_minutes_after_its_end_by_the_time_of_events() -> None:
+    watched = Watched(Cascade("1 minute", "1 hour", flush={"1 hour": 0}), live=True)
+    watched.take([("a", 0, "x")])
+    assert watched.until_ms == [-10 * MINUTE_MS, -HOUR_MS]
+    watched.wait(DAY_MS)
+    watched.take([("a", 10 * MINUTE_MS, "x")])
+    assert watched.closed == [{}, {}]
+    watched.take([("a", 11 * MINUTE_MS, "x")])
+    assert (watched.until_ms[0], watched.closed) == (MINUTE_MS, [{("a", 0, "x"): 1}, {}])
+    watched.take([("a", 69 * MINUTE_MS, "x")])
+    assert not watched.closed[1]
+    watched.take([("a", 70 * MINUTE_MS, "x")])
+    assert watched.closed[1] == {("a", 0, "x"): 3}
+
+
+def test_a_window_of_which_anything_is_held_back_stays_open() -> None:
+    cascade = Cascade("1 minute", "1 hour", flush={"1 minute": "10 minutes", "1 hour": 0})
+    watched = Watched(cascade, live=True)
+    watched.take([])
+    watched.take([("a", 59 * MINUTE_MS, "x")])
+    done = watched.take([("a", DAY_MS, "x")])
+    assert done.as_of_ms.keys() == {0, 1}
+    assert watched.until_ms == [59 * MINUTE_MS, 0]
+    watched.wait(10 * MINUTE_MS)
+    assert watched.closed == [{("a", 59 * MINUTE_MS, "x"): 1}, {("a", 0, "x"): 1}]
+    assert watched.until_ms == [DAY_MS - 10 * MINUTE_MS, DAY_MS - HOUR_MS]
+
+
+def test_each_hop_of_which_a_finer_window_holds_anything_back_stays_open() -> None:
+    hop = Hop("7 minutes", every="2 minutes")
+    watched = Watched(Cascade("1 minute", hop, flush={"1 minute": "10 minutes", hop: 0}), live=True)
+    watched.take([])
+    watched.take([("a", 5 * MINUTE_MS, "x")])
+    watched.take([("a", DAY_MS, "x")])
+    assert watched.until_ms == [5 * MINUTE_MS, 0]
+    watched.wait(10 * MINUTE_MS)
+    assert sorted(start // MINUTE_MS for _, start, _ in watched.closed[1]) == [0, 2, 4]
+
+
+def test_closed_windows_come_segment_by_segment_each_with_up_to_when_it_goes() -> None:
+    bucket = Bucket(Cascade("1 minute", "1 hour"), DictBlocks(), live=True, told_closed=range(9))
+    first = [("b", 0, "x"), *(("a", minute * MINUTE_MS, "x") for minute in (0, 59, 60, 61, 150))]
+    done = bucket.advance(counters_of(first, MINUTE_MS), now_ms=LONG_AFTER_MS)
+    assert not done.closing[0].parts
+    second = counters_of([("a", 161 * MINUTE_MS, "x")], MINUTE_MS)
+    done = bucket.advance(second, now_ms=LONG_AFTER_MS)
+    told = [
+        (end // MINUTE_MS, sorted(part.start_ms // MINUTE_MS))
+        for end, part in done.closing[0].parts
+    ]
+    assert told == [(60, [0, 0, 59]), (120, [60, 61]), (151, [150])]
+
+
+def test_windows_that_expire_with_the_batch_that_closes_them_are_told_before() -> None:
+    cascade = Cascade("1 minute", "1 hour", retention=1, flush={"1 hour": 0})
+    watched = Watched(cascade, live=True)
+    watched.take([("a", 0, "x"), ("a", 1, "x")])
+    assert watched.in_state(0) == {("a", 0, "x"): 2}
+    watched.take([("a", 5 * DAY_MS, "x")])
+    assert watched.in_state(0) == watched.in_state(1) == {("a", 5 * DAY_MS, "x"): 1}
+    assert watched.closed == [{("a", 0, "x"): 2}, {("a", 0, "x"): 2}]
+
+
+def test_what_comes_for_a_closed_window_counts_and_does_not_close_again() -> None:
+    watched = Watched(Cascade("1 minute", retention=1_000), live=True)
+    watched.take([("a", 0, "x")])
+    watched.take([("a", HOUR_MS, "x")])
+    watched.take([("a", 0, "x"), ("b", 2 * HOUR_MS, "x"), ("c", 2 * HOUR_MS, "x")])
+    assert (watched.latest[0]["a", 0, "x"], watched.late) == (2, {})
+    assert watched.closed[0] == {("a", 0, "x"): 1, ("a", HOUR_MS, "x"): 1}
+
+
+@FEWER
+@given(CASCADES, BATCHES)
+def test_a_run_with_an_end_closes_all_windows_at_its_last_batch_and_none_before(
+    shape: tuple[str | Window, ...], batches: list[list[Event]]
+) -> None:
+    cascade = Cascade(*shape)
+    watched, stream_ms = Watched(cascade), NEVER
+    for batch in batches:
+        done = watched.take(batch)
+        stream_ms = max(stream_ms, reached_by(batch, cascade.pane_ms))
+        assert all(closing.until_ms == NEVER for closing in done.closing.values())
+        assert not any(watched.rest)
+    done = watched.take([], last=True)
+    for level, window in enumerate(cascade.windows):
+        right = group_by(batches, window)
+        over_ms = stream_ms - 10 * MINUTE_MS - window.size_ms
+        assert watched.closed[level] == {key: n for key, n in right.items() if key[1] <= over_ms}
+        assert watched.rest[level] == {key: n for key, n in right.items() if key[1] > over_ms}
+
+
+def test_windows_that_a_run_ends_in_close_for_good_in_the_one_that_goes_on() -> None:
+    watched = Watched(Cascade("1 hour"))
+    watched.take([("a", 0, "x"), ("a", HOUR_MS, "x")])
+    watched.take([], last=True)
+    assert (watched.closed, watched.rest) == ([{}], [{("a", 0, "x"): 1, ("a", HOUR_MS, "x"): 1}])
+    watched.take([("a", HOUR_MS + 1, "x"), ("a", 3 * HOUR_MS, "x")])
+    watched.take([], last=True)
+    assert watched.closed == [{("a", 0, "x"): 1, ("a", HOUR_MS, "x"): 2}]
+    assert watched.rest == [{("a", 3 * HOUR_MS, "x"): 1}]
+
+
+def test_a_run_with_an_end_and_a_lateness_closes_windows_on_its_way() -> None:
+    watched = Watched(Cascade("1 minute", lateness="30 seconds"))
+    watched.take([("a", 0, "x")])
+    watched.take([("a", 2 * MINUTE_MS, "x")])
+    assert watched.closed[0] == {("a", 0, "x"): 1}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.counters.bucket import Advance, Bucket
+from kstoolkit.counters.bucket import FOREVER, NEVER, Advance, Bucket
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.sessions import joined, pieces
 from kstoolkit.errors import ConfigurationError, FormatError
@@ -96,7 +96,7 @@ class Told:
     @property
     def bucket(self) -> Bucket:
         cascade = Cascade("1 minute", self.session, lateness=self.lateness)
-        return Bucket(cascade, self.blocks, live=self.live)
+        return Bucket(cascade, self.blocks, live=self.live, told_closed=range(9))
 
     def take(self, events: list[Event], *, now_ms: int = 1 << 50, flush: bool = False) -> Advance:
         found = pieces_of(events, self.session)
@@ -120,7 +120,7 @@ class Told:
 
     def held(self) -> Sessions:
         found: Sessions = {}
-        for each in self.bucket.segments(1):
+        for _, each in self.bucket.segments(1).between(NEVER, FOREVER):
             found |= rows_of(each)
         return found
 
@@ -209,6 +209,46 @@ def test_a_live_bucket_lets_go_of_sessions_that_nothing_timely_can_touch() -> No
     assert len(told.held()) < 100
     late = told.take([("a", 0, "x")], now_ms=3_000 * MINUTE_MS)
     assert late.late[1] == 1
+
+
+@FEWER
+@given(EVENTS, SESSION, st.integers(1, 5))
+def test_a_live_session_closes_once_and_is_then_what_it_stays(
+    events: list[Event], session: Session, batches: int
+) -> None:
+    told, closed = Told(session, live=True, lateness="1 hour"), Sessions()
+    ordered = sorted(events, key=lambda event: event[1])
+    for number in range(batches + 1):
+        some = ordered[number * len(events) // batches : (number + 1) * len(events) // batches]
+        some += [("later", DAY_MS * 3, "x")] * (number == batches)
+        done = told.take(some, flush=number == batches)
+        for until_ms, part in done.closing[1].parts:
+            assert until_ms == done.closing[1].until_ms
+            assert not rows_of(part).keys() & closed.keys()
+            closed |= rows_of(part)
+    assert closed == plainly(events, session)
+
+
+def test_a_live_session_closes_when_the_longest_one_that_began_with_it_would_be_over() -> None:
+    told = Told(Session("1 minute", longest="1 hour"), live=True)
+    told.take([("a", 0, "x")])
+    assert not closed_in(told.take([("a", 71 * MINUTE_MS - 1, "x")]))
+    assert closed_in(told.take([("a", 72 * MINUTE_MS, "x")])) == {("a", 0, "x"): (0, 1)}
+
+
+def closed_in(done: Advance) -> Sessions:
+    ((_, part),) = done.closing[1].parts or [(0, Counters.empty())]
+    return rows_of(part)
+
+
+def test_all_sessions_close_at_the_last_batch_of_a_run_with_an_end_and_none_before() -> None:
+    told = Told(Session("1 minute", longest="1 hour"))
+    done = told.take([("a", 0, "x"), ("b", 3 * HOUR_MS, "x"), ("c", 3 * HOUR_MS, "x")])
+    assert not closed_in(done)
+    done = told.bucket.advance(Counters.empty(), now_ms=1 << 50, last=True)
+    assert closed_in(done) == {("a", 0, "x"): (0, 1)}
+    ((_, rest),) = done.closing[1].rest
+    assert {user for user, _, _ in rows_of(rest)} == {"b", "c"}
 
 
 def test_what_a_block_holds_is_read_as_it_was_written() -> None:

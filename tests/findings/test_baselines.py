@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from itertools import groupby
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,43 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
-from kstoolkit.findings.baselines import _PROTECT_FROM_COUNT, Baselines, Cells
-from kstoolkit.findings.peers import FEWEST_WINDOWS
-from kstoolkit.findings.tails import Prior
+from kstoolkit.findings.baselines import Baselines, Closed
+from tests.findings.made import DAY, HOUR, counted
 
 if TYPE_CHECKING:
-    from kstoolkit.findings.baselines import Observation
-
-    Row = tuple[int, str, str, int, int]
+    Row = tuple[int, str, str, int]
     Cell = tuple[str, str]
     Key = tuple[int, str, str]
-    Sums = tuple[int, int, float]
+    Known = tuple[int, int, float, float]
 
-HOUR = 3_600_000
+AGE_PER_HOUR = 0.9995
 TEXT = pa.dictionary(pa.int32(), pa.string())
+FOREVER = 1 << 62
 
 
-def changes(rows: list[Row]) -> pa.Table:
-    """Rows of (window number, user, action, old, count)."""
-    hours, users, actions, old, count = zip(*rows, strict=True) if rows else ((),) * 5
-    return pa.table(
-        {
-            "window_start_ms": pa.array([hour * HOUR for hour in hours], pa.int64()),
-            "user": pa.array(users, pa.string()).cast(TEXT),
-            "action": pa.array(actions, pa.string()).cast(TEXT),
-            "old": pa.array(old, pa.int64()),
-            "count": pa.array(count, pa.int64()),
-        }
-    )
-
-
-def told(observation: Observation) -> dict[Key, Sums]:
-    names = ("window_start_ms", "user", "action", "n", "sum", "sum_of_squares")
-    columns = (observation.material[name].to_pylist() for name in names)
-    return {
-        (start // HOUR, user, action): (n, total, squares)
-        for start, user, action, n, total, squares in zip(*columns, strict=True)
-    }
+def told(material: pa.Table, every_ms: int = HOUR) -> dict[Key, Known]:
+    names = ("window_start_ms", "user", "action", "n", "sum", "sum_of_squares", "second")
+    rows = zip(*(material[name].to_pylist() for name in names), strict=True)
+    return {(start // every_ms, user, action): tuple(known) for start, user, action, *known in rows}
 
 
 def kept(baselines: Baselines) -> dict[Cell, dict[str, Any]]:
@@ -55,356 +37,414 @@ def kept(baselines: Baselines) -> dict[Cell, dict[str, Any]]:
     return {(row.pop("user"), row.pop("action")): row for row in rows}
 
 
+@dataclass
 class Oracle:
-    """The definition, one cell and window at a time: every count is remembered."""
+    """The definition, one window and cell at a time: all windows are remembered, nothing summed."""
 
-    def __init__(self) -> None:
-        self.counts: defaultdict[Cell, dict[int, int]] = defaultdict(dict)
+    size_ms: int
+    every_ms: int
+    windows: defaultdict[Cell, list[tuple[int, int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """Start, count and what was learnt of it."""
+    firsts: list[tuple[str, int]] = field(default_factory=list)
+    material: dict[Key, Known] = field(default_factory=dict)
+    facts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    moments: dict[tuple[int, str, int | None], list[float]] = field(default_factory=dict)
 
-    def observe(self, rows: list[Row]) -> dict[Key, Sums]:
-        for hour, user, action, _, _ in rows:
-            self.counts[user, action].pop(hour, None)
-        expected = {}
-        for hour, user, action, _, count in sorted(rows):
-            windows = self.counts[user, action]
-            n = max([hour, *windows]) - min([hour, *windows])
-            values = windows.values() if n else []
-            squares = float(sum(v * v for v in values))
-            expected[hour, user, action] = (n, sum(values), squares)
-            windows[hour] = count
-        return expected
+    @property
+    def memory_ms(self) -> int:
+        return max(28 * DAY, 28 * self.every_ms)
 
-    def final(self) -> dict[Cell, dict[str, Any]]:
-        return {
-            cell: {
-                "first_ms": min(windows) * HOUR,
-                "last_ms": max(windows) * HOUR,
-                "last_count": windows[max(windows)],
-                "total": sum(windows.values()),
-                "squares": float(sum(count**2 for count in windows.values())),
-                "skipped": 0,
-                "from_ms": -(1 << 62),
-                "learnt": len(windows),
-            }
-            for cell, windows in self.counts.items()
-        }
+    @property
+    def grid_ms(self) -> int:
+        return self.every_ms * math.ceil(6 * HOUR / self.every_ms)
+
+    def n(self, cell: Cell, at: int) -> int:
+        if self.size_ms < 0:
+            return len(self.windows[cell])
+        starts = [start for start, _, _ in self.windows[cell]]
+        return len(range(min(starts), at, self.every_ms)) if starts else 0
+
+    def highest(self, cell: Cell, at: int) -> list[float]:
+        """All counts, aged, the highest first."""
+        aged = (
+            count * AGE_PER_HOUR ** ((at - start) / HOUR) for start, count, _ in self.windows[cell]
+        )
+        return sorted(aged, reverse=True)
+
+    def known(self, cell: Cell, at: int) -> Known:
+        learnt = [taught for _, _, taught in self.windows[cell]]
+        second = [*self.highest(cell, at), 0, 0][1]
+        return self.n(cell, at), sum(learnt), float(sum(each**2 for each in learnt)), second
+
+    def is_forgotten(self, cell: Cell, at: int) -> bool:
+        return all(start < at - self.memory_ms for start, _, _ in self.windows[cell])
+
+    def close(self, rows: list[Row], until: int) -> None:
+        """Close everything before that window, which nothing was closed of before."""
+        numbers = sorted({row[0] for row in rows})
+        for after, number in zip([0, *numbers], numbers, strict=False):
+            self.look_between(after, number)
+            self.pass_(number, [row for row in rows if row[0] == number])
+        self.look_between(max(numbers), until)
+        for cell in list(self.windows):
+            if self.is_forgotten(cell, until * self.every_ms):
+                del self.windows[cell]
+
+    def pass_(self, number: int, rows: list[Row]) -> None:
+        clipped, new, at = 0, 0, number * self.every_ms
+        for _, user, action, count in rows:
+            cell = user, action
+            if self.is_forgotten(cell, at):
+                self.windows[cell] = []
+            n, total, _, second = self.material[number, user, action] = self.known(cell, at)
+            if n == 0:
+                new += 1
+                self.firsts.append((action, min(count, 50)))
+            elif self.n(cell, at - at % self.grid_ms) >= 12:
+                clipped += min(count, max(5, math.floor(5 * (total / n))))
+            self.windows[cell].append((at, count, min(count, math.floor(2 * second) + 5)))
+        self.facts[at] = clipped, new
+
+    def look_between(self, after: int, until: int) -> None:
+        first, last = (number * self.every_ms // self.grid_ms for number in (after, until))
+        for number in range(first + 1, last + 1):
+            self.look(number * self.grid_ms)
+
+    def look(self, at: int) -> None:
+        cells = [cell for cell in self.windows if not self.is_forgotten(cell, at)]
+        sums: defaultdict[tuple[str, int | None], list[list[float]]] = defaultdict(list)
+        for cell in cells:
+            n, total, squares, _ = self.known(cell, at)
+            mean, is_peer = total / n, n >= 2
+            excess = (squares - n * mean**2) / (n - 1) - mean if is_peer else 0
+            excess = min(excess, 4 * mean**2 + 3 * mean * math.sqrt(2 / n))
+            weight = is_peer / (1 + mean) ** 2
+            sums[cell[1], math.frexp(mean)[1] - 1].append(
+                [1, n >= 12, is_peer, mean * (n >= 12), weight * excess, weight * mean**2]
+                + [is_peer * each for each in (mean, mean**2, 1 / n, mean / n, mean**2 / n)]
+            )
+        for action, count in self.firsts if cells else ():
+            sums[action, None].append([1, 0, 0, 0, 0, 0, count, count**2, 0, 0, 0])
+        for (action, octave), terms in sums.items():
+            self.moments[at, action, octave] = [sum(each) for each in zip(*terms, strict=True)]
+
+
+def check(oracle: Oracle, closed: list[Closed], baselines: Baselines) -> None:
+    """Compare all that was told, in however many calls, and what is left."""
+    found: dict[Key, Known] = {}
+    for each in closed:
+        found |= told(each.material, oracle.every_ms)
+    assert found.keys() == oracle.material.keys()
+    for key, right in oracle.material.items():
+        assert found[key] == pytest.approx(right, rel=1e-9)
+    facts = [row for each in closed for row in each.facts.to_pylist()]
+    assert [tuple(row.values()) for row in facts] == [
+        (at, *fact) for at, fact in sorted(oracle.facts.items())
+    ]
+    rows = [list(row.values()) for each in closed for row in each.moments.to_pylist()]
+    moments = {tuple(key): values for *key, values in ((*row[:3], row[3:]) for row in rows)}
+    assert len(moments) == len(rows)
+    assert moments.keys() == oracle.moments.keys()
+    for group, sums in oracle.moments.items():
+        assert moments[group] == pytest.approx(sums, rel=1e-9, abs=1e-9)
+    left = kept(baselines)
+    assert left.keys() == oracle.windows.keys()
+    for cell, windows in oracle.windows.items():
+        row = left[cell]
+        starts, learnt = [each[0] for each in windows], [each[2] for each in windows]
+        assert (row["first_ms"], row["last_ms"]) == (min(starts), max(starts))
+        assert (row["learnt"], row["total"]) == (len(windows), sum(learnt))
+        assert row["squares"] == sum(each**2 for each in learnt)
+        highest = [*oracle.highest(cell, max(starts)), 0][:2]
+        assert [row["top"], row["second"]] == pytest.approx(highest, rel=1e-9)
+
+
+HOURS, HOPS, DAYS = (HOUR, HOUR), (2 * HOUR, HOUR), (DAY, DAY)
+TWO_DAYS = (2 * DAY, 2 * DAY)  # of which 28 are more than four weeks
+SESSIONS = (-HOUR, HOUR)
+KINDS = st.sampled_from([HOURS, HOPS, DAYS, TWO_DAYS, SESSIONS])
 
 
 @st.composite
-def growing_counts(draw: st.DrawFn, *, in_order: bool) -> list[list[Row]]:
-    """Calls of rows; the counts of a window grow from call to call."""
-    cell = st.tuples(st.integers(0, 30), st.sampled_from("abcd"), st.sampled_from("xyz"))
-    events = draw(st.lists(cell, min_size=1, max_size=60))
-    if in_order:
-        events.sort()
-    cuts = sorted(draw(st.lists(st.integers(0, len(events)), max_size=5)))
-    calls: list[list[Row]] = []
-    known: defaultdict[Key, int] = defaultdict(int)
-    for begin, end in zip([0, *cuts], [*cuts, len(events)], strict=True):
-        rows = []
-        for key, same in groupby(sorted(events[begin:end])):
-            old = known[key]
-            known[key] += len(list(same))
-            rows.append((*key, old, known[key]))
-        calls.append(draw(st.permutations(rows)))
-    return calls
+def some_counts(draw: st.DrawFn, kind: tuple[int, int]) -> list[Row]:
+    """A few busy stretches, so far apart that some cells were forgotten, some just not."""
+    memory = max(28 * DAY // kind[1], 28)
+    gap = st.sampled_from([0, 1, memory - 20, memory, memory + 1])
+    begins = [1, 1 + draw(gap), 1 + draw(gap) + draw(gap)]
+    key = st.tuples(
+        st.builds(int.__add__, st.sampled_from(begins), st.integers(0, 25)),
+        st.sampled_from("abc"),
+        st.sampled_from("xy"),
+    )
+    count = st.one_of(st.integers(1, 12), st.integers(1, 400))
+    return [(*each, draw(count)) for each in draw(st.sets(key, min_size=1, max_size=50))]
 
 
-@given(growing_counts(in_order=True))
-def test_every_baseline_is_the_sum_over_earlier_windows(calls: list[list[Row]]) -> None:
-    baselines, oracle = Baselines.empty(HOUR), Oracle()
-    for rows in calls:
-        assert told(baselines.observe(changes(rows))) == oracle.observe(rows)
-    assert kept(baselines) == oracle.final()
+@st.composite
+def split_counts(draw: st.DrawFn) -> tuple[tuple[int, int], list[Row], list[int]]:
+    """A kind of window, counts in any order, and up to when each call closes."""
+    kind = draw(KINDS)
+    rows = draw(some_counts(kind).flatmap(st.permutations))
+    end = max(row[0] for row in rows) + 1 + draw(st.sampled_from([0, 1, 30, 800]))
+    cuts = draw(st.lists(st.integers(0, end), max_size=5))
+    return kind, rows, [*sorted(cuts), end]
 
 
-@given(growing_counts(in_order=False))
-def test_of_sessions_only_those_that_there_are_count(calls: list[list[Row]]) -> None:
-    baselines = Baselines.empty(-HOUR, HOUR)
-    known: defaultdict[Cell, dict[int, int]] = defaultdict(dict)
-    for rows in calls:
-        for hour, user, action, _, _ in rows:
-            known[user, action].pop(hour, None)
-        right = {}
-        for hour, user, action, _, count in sorted(rows):
-            others = known[user, action].values()
-            sums = (len(others), sum(others), float(sum(v * v for v in others)))
-            right[hour, user, action] = sums
-            known[user, action][hour] = count
-        assert told(baselines.observe(changes(rows))) == right
-        baselines = Baselines.decode(baselines.encode())
-
-
-def test_what_a_swallowed_session_taught_is_taken_back() -> None:
-    baselines = Baselines.empty(-HOUR, HOUR)
-    baselines.observe(changes([(0, "a", "x", 0, 3), (1, "a", "x", 0, 2), (5, "a", "x", 0, 4)]))
-    seen = baselines.observe(changes([(0, "a", "x", 3, 6), (1, "a", "x", 2, 0)]))
-    assert told(seen)[0, "a", "x"] == (1, 4, 16.0)
-    seen = baselines.observe(changes([(9, "a", "x", 0, 1)]))
-    assert told(seen)[9, "a", "x"] == (2, 10, 52.0)
-
-
-@given(growing_counts(in_order=False))
-def test_however_the_changes_are_split_and_ordered_what_is_learnt_is_the_same(
-    calls: list[list[Row]],
+@given(split_counts())
+def test_closing_in_one_call_is_the_definition(
+    case: tuple[tuple[int, int], list[Row], list[int]],
 ) -> None:
-    baselines, oracle = Baselines.empty(HOUR), Oracle()
-    for rows in calls:
+    kind, rows, cuts = case
+    baselines, oracle = Baselines.empty(*kind), Oracle(*kind)
+    closed = baselines.close(counted(rows, kind[1]), cuts[-1] * kind[1])
+    oracle.close(rows, cuts[-1])
+    check(oracle, [closed], baselines)
+
+
+@given(split_counts())
+def test_however_windows_are_split_into_calls_all_that_is_told_and_kept_is_the_same(
+    case: tuple[tuple[int, int], list[Row], list[int]],
+) -> None:
+    kind, rows, cuts = case
+    baselines, oracle, closed = Baselines.empty(*kind), Oracle(*kind), []
+    for begin, end in zip([0, *cuts], cuts, strict=False):
+        some = [row for row in rows if begin <= row[0] < end]
+        closed.append(baselines.close(counted(some, kind[1]), end * kind[1]))
         baselines = Baselines.decode(baselines.encode())
-        baselines.observe(changes(rows))
-        oracle.observe(rows)
-    facts = ("first_ms", "last_ms", "last_count", "total", "squares", "skipped")
+        assert baselines.closed_ms == end * kind[1]
+    oracle.close(rows, cuts[-1])
+    check(oracle, closed, baselines)
 
-    def pick(cells: dict[Cell, dict[str, Any]]) -> dict[Cell, list[Any]]:
-        return {cell: [row[f] for f in facts] for cell, row in cells.items()}
 
-    assert pick(kept(baselines)) == pick(oracle.final())
+@given(split_counts(), st.integers(0, 40))
+def test_a_window_that_is_not_over_is_compared_with_what_is_known_and_teaches_nothing(
+    case: tuple[tuple[int, int], list[Row], list[int]], later: int
+) -> None:
+    kind, rows, cuts = case
+    baselines, oracle, until = Baselines.empty(*kind), Oracle(*kind), cuts[-1]
+    baselines.close(counted(rows, kind[1]), until * kind[1])
+    oracle.close(rows, until)
+    before = baselines.encode()
+    asked = [(until + later, user, action, 7) for user in "abcd" for action in "xy"]
+    seen = told(baselines.compare(counted(asked, kind[1])), kind[1])
+    assert baselines.encode() == before
+    for number, user, action, _ in asked:
+        _, *right = oracle.known((user, action), number * kind[1])
+        n = oracle.n((user, action), until * kind[1])  # those after it may yet get events
+        expected = (n, *right)
+        last = max((row[0] for row in rows if row[1:3] == (user, action)), default=-1)
+        if (number - last) * kind[1] > max(28 * 24 * HOUR, 28 * kind[1]):  # forgotten by then
+            expected = (0, 0, 0.0, 0.0)
+        assert seen[number, user, action] == pytest.approx(expected, rel=1e-9)
 
 
 def test_hours_before_the_first_event_do_not_count_and_zeros_after_it_do() -> None:
-    baselines = Baselines.empty(HOUR)
-    seen = told(baselines.observe(changes([(5, "a", "x", 0, 3), (9, "a", "x", 0, 1)])))
-    assert seen == {(5, "a", "x"): (0, 0, 0.0), (9, "a", "x"): (4, 3, 9.0)}
-
-
-def test_a_late_window_is_compared_with_all_the_others() -> None:
-    baselines = Baselines.empty(HOUR)
-    baselines.observe(changes([(2, "a", "x", 0, 3), (6, "a", "x", 0, 5)]))
-    late = told(baselines.observe(changes([(4, "a", "x", 0, 1)])))
-    assert late == {(4, "a", "x"): (4, 8, 34.0)}
-    earlier = told(baselines.observe(changes([(0, "a", "x", 0, 1)])))
-    assert earlier == {(0, "a", "x"): (6, 9, 35.0)}
+    closed = Baselines.empty(HOUR).close(counted([(5, "a", "x", 3), (9, "a", "x", 1)]), 10 * HOUR)
+    assert told(closed.material) == {(5, "a", "x"): (0, 0, 0, 0), (9, "a", "x"): (4, 3, 9, 0)}
 
 
 def test_hops_count_in_steps() -> None:
-    baselines = Baselines.empty(2 * HOUR, HOUR)
-    seen = told(baselines.observe(changes([(0, "a", "x", 0, 1), (3, "a", "x", 0, 1)])))
-    assert seen[3, "a", "x"] == (3, 1, 1.0)
+    closed = Baselines.empty(2 * HOUR, HOUR).close(
+        counted([(0, "a", "x", 1), (3, "a", "x", 1)]), 4 * HOUR
+    )
+    assert told(closed.material)[3, "a", "x"] == (3, 1, 1, 0)
 
 
-def ordinary(hours: int, users: int = 80, seed: int = 3, start: int = 0) -> list[Row]:
-    random = np.random.default_rng(seed)
-    counts = random.poisson(random.gamma(4, 0.5, (users, 1)), (users, hours))
-    return [
-        (start + hour, f"user {user}", "x", 0, int(counts[user, hour]))
-        for hour in range(hours)
-        for user in range(users)
-        if counts[user, hour]
-    ]
+def test_of_sessions_those_that_there_were_count() -> None:
+    rows = [(0, "a", "x", 3), (7, "a", "x", 2), (90, "a", "x", 4)]
+    closed = Baselines.empty(-HOUR, HOUR).close(counted(rows), 91 * HOUR)
+    n, total, squares, second = told(closed.material)[90, "a", "x"]
+    assert (n, total, squares) == (2, 5, 13)
+    assert second == pytest.approx(2 * AGE_PER_HOUR**83)
 
 
-def test_an_outbreak_does_not_raise_what_is_expected_later() -> None:
+def test_an_outbreak_hardly_raises_what_is_expected_later() -> None:
     baselines = Baselines.empty(HOUR)
-    quiet = [(hour, "quiet", "x", 0, 2) for hour in range(30)]
-    baselines.observe(changes(ordinary(30) + quiet))
-    before = told(baselines.observe(changes([(30, "quiet", "x", 0, 1)])))[30, "quiet", "x"]
-    outbreak = [(31 + hour, "quiet", "x", 0, 500) for hour in range(5)]
-    baselines.observe(changes(outbreak + ordinary(5, start=31)))
-    after = told(baselines.observe(changes([(36, "quiet", "x", 0, 1)])))[36, "quiet", "x"]
-    assert (before[0], before[1]) == (30, 60)
-    assert (after[0], after[1]) == (31, 61)
-    assert len(baselines.protected) == 5
-
-
-def test_an_outbreak_does_not_move_what_is_known_of_peers() -> None:
-    calm, shaken = (Baselines.empty(HOUR) for _ in range(2))
-    history = ordinary(30)
-    outbreak = [(29, f"new {user}", "x", 0, 300) for user in range(10)]
-    calm.observe(changes(history))
-    shaken.observe(changes(history + outbreak))
-    rates = []
-    for baselines in (calm, shaken):
-        moments = baselines.observe(changes([(33, "user 1", "x", 0, 1)])).moments
-        prior = Prior.at(moments, np.array([33 * HOUR]), pa.chunked_array([["x"]]))
-        rates.append(float(prior.alpha[0] / prior.beta[0]))
-    assert rates[1] == pytest.approx(rates[0], rel=0.2)
-
-
-def test_a_window_once_protected_stays_so_while_it_grows() -> None:
-    baselines = Baselines.empty(HOUR)
-    quiet = [(hour, "quiet", "x", 0, 2) for hour in range(30)]
-    baselines.observe(changes(ordinary(30) + quiet))
-    before = kept(baselines)["quiet", "x"]["total"]
-    for old, count in ((0, 4), (4, 200), (200, 300), (300, 301)):
-        baselines = Baselines.decode(baselines.encode())
-        seen = told(baselines.observe(changes([(30, "quiet", "x", old, count)])))
-        assert seen[30, "quiet", "x"][:2] == (30, 60)
-    after = kept(baselines)["quiet", "x"]
-    assert (after["total"], after["skipped"], len(baselines.protected)) == (before, 1, 1)
+    baselines.close(counted([(hour, "a", "x", 2) for hour in range(30)]), 30 * HOUR)
+    before = kept(baselines)["a", "x"]["total"]
+    baselines.close(counted([(30, "a", "x", 10**6)]), 31 * HOUR)
+    assert kept(baselines)["a", "x"]["total"] <= before + 2 * 2 + 5
 
 
 def test_a_level_that_lasts_becomes_normal() -> None:
+    rows = [(hour, "a", "x", 2) for hour in range(30)]
+    rows += [(hour, "a", "x", 100) for hour in range(30, 60)]
+    closed = Baselines.empty(HOUR).close(counted(rows), 60 * HOUR)
+    sums = [told(closed.material)[hour, "a", "x"][1] for hour in range(30, 60)]
+    # One may be an outbreak, and the second is the first to follow one so high.
+    assert np.diff(sums).tolist() == [8, 8] + [100] * 27
+
+
+def test_a_single_high_window_is_no_second_highest_and_that_one_fades() -> None:
+    rows = [(0, "a", "x", 100), (1, "a", "x", 3), (2, "a", "x", 1), (502, "a", "x", 1)]
+    closed = Baselines.empty(HOUR).close(counted(rows), 503 * HOUR)
+    second = [known[3] for known in told(closed.material).values()]
+    assert second == pytest.approx([0, 0, 3 * AGE_PER_HOUR, 3 * AGE_PER_HOUR**501])
+
+
+@pytest.mark.parametrize(("kind", "weeks"), [(HOURS, 4), (DAYS, 4), (SESSIONS, 4), (TWO_DAYS, 8)])
+def test_what_nothing_was_added_to_for_four_weeks_begins_anew(
+    kind: tuple[int, int], weeks: int
+) -> None:
+    memory = weeks * 7 * DAY // kind[1]
+    rows = [
+        (1, "a", "x", 3),
+        (1, "b", "x", 3),
+        (1 + memory, "a", "x", 2),
+        (2 + memory, "b", "x", 2),
+    ]
+    baselines = Baselines.empty(*kind)
+    closed = baselines.close(counted(rows, kind[1]), (3 + memory) * kind[1])
+    seen = told(closed.material, kind[1])
+    n = 1 if kind == SESSIONS else memory
+    assert seen[1 + memory, "a", "x"][:2] == (n, 3)
+    assert seen[2 + memory, "b", "x"] == (0, 0, 0, 0)
+    firsts = dict(zip(*(closed.facts[name].to_pylist() for name in _FIRSTS), strict=True))
+    assert [firsts[number * kind[1]] for number in (1, 1 + memory, 2 + memory)] == [2, 0, 1]
+    assert [row["total"] for row in kept(baselines).values()] == [5, 2]
+
+
+_FIRSTS = ("window_start_ms", "firsts")
+
+
+def test_exactly_after_four_weeks_nobody_is_forgotten_yet() -> None:
     baselines = Baselines.empty(HOUR)
-    baselines.observe(changes(ordinary(30)))
-    rows = [(30 + hour, "steady", "x", 0, 100) for hour in range(60)]
-    seen = told(baselines.observe(changes(rows + ordinary(60, start=30))))
-    left_out = kept(baselines)["steady", "x"]["skipped"]
-    assert FEWEST_WINDOWS <= left_out <= 2 * FEWEST_WINDOWS
-    n, total, _ = seen[89, "steady", "x"]
-    assert total == 100 * n
+    baselines.close(counted([(1, "a", "x", 3)]), (1 + 672) * HOUR)
+    assert list(kept(baselines)) == [("a", "x")]
+    closed = baselines.close(counted([(1 + 672, "a", "x", 2)]), (2 + 672) * HOUR)
+    assert told(closed.material)[1 + 672, "a", "x"][:2] == (672, 3)
 
 
-def test_small_counts_are_always_learnt_from() -> None:
+def test_who_is_forgotten_takes_no_room_and_is_no_peer() -> None:
     baselines = Baselines.empty(HOUR)
-    rows = [(hour, f"u{user}", "x", 0, 1) for hour in (0, 40, 80) for user in range(100)]
-    baselines.observe(changes(rows))
-    baselines.observe(changes([(90, "u1", "x", 0, _PROTECT_FROM_COUNT - 1)]))
-    assert len(baselines.protected) == 0
+    baselines.close(counted([(0, "a", "x", 3), (0, "b", "y", 3)]), 24 * HOUR)
+    late = baselines.close(counted([(600, "b", "y", 1)]), 680 * HOUR)
+    assert list(kept(baselines)) == [("b", "y")]
+    assert baselines.cells.users.to_pylist() == ["b"]
+    by_start = defaultdict(set)
+    for row in late.moments.to_pylist():
+        if row["octave"] is not None:
+            by_start[row["window_start_ms"] // HOUR].add(row["action"])
+    assert (by_start[672], by_start[678]) == ({"x", "y"}, {"y"})
 
 
-def test_an_open_window_is_scored_with_what_closed_windows_taught() -> None:
-    baselines = Baselines.empty(HOUR)
-    baselines.observe(changes(ordinary(20)))
-    first = baselines.observe(changes([(20, "user 1", "x", 0, 1)])).moments
-    growing = [(20, f"user {user}", "x", 0, 3) for user in range(2, 60)]
-    baselines.observe(changes(growing))
-    again = baselines.observe(changes([(20, "user 1", "x", 1, 2)])).moments
-    assert again.to_pylist() == first.to_pylist()
+def test_after_the_last_window_there_is_nothing_to_tell() -> None:
+    rows = [(hour, "a", "x", 1) for hour in range(20)]
+    closed = Baselines.empty(HOUR).close(counted(rows), FOREVER)
+    assert set(closed.moments["window_start_ms"].to_pylist()) == {6 * HOUR, 12 * HOUR, 18 * HOUR}
+    assert len(closed.material) == 20
 
 
-def test_moments_are_told_of_the_first_the_last_and_thirty_windows_between() -> None:
-    baselines = Baselines.empty(HOUR)
-    rows = [(hour, f"u{user}", "x", 0, 1) for hour in range(200) for user in range(2)]
-    moments = baselines.observe(changes(rows)).moments
-    starts = sorted(set(moments["window_start_ms"].to_pylist()))
-    assert len(starts) <= 32
-    assert starts[-1] == 199 * HOUR
-    assert max(np.diff(starts)) <= 8 * HOUR
+def test_in_how_busy_all_are_an_outbreak_counts_for_five_times_what_is_usual() -> None:
+    rows = [(hour, user, "x", 4) for hour in range(24) for user in "ab"]
+    closed = Baselines.empty(HOUR).close(
+        counted([*rows, (24, "a", "x", 900), (24, "b", "x", 7), (24, "new", "x", 900)]), 25 * HOUR
+    )
+    assert closed.facts.to_pylist()[-1] == {
+        "window_start_ms": 24 * HOUR,
+        "clipped": 5 * 4 + 7,
+        "firsts": 1,
+    }
+
+
+def test_who_was_not_known_when_peers_were_looked_at_tells_nothing_of_how_busy_all_are() -> None:
+    rows = [(hour, "a", "x", 4) for hour in range(7, 31)]  # has twelve windows from 19:00 on
+    closed = Baselines.empty(HOUR).close(counted(rows), 31 * HOUR)
+    clipped = dict(zip(*(closed.facts[name].to_pylist() for name in _CLIPPED), strict=True))
+    assert [hour for hour in range(7, 31) if clipped[hour * HOUR]] == [*range(24, 31)]
+
+
+_CLIPPED = ("window_start_ms", "clipped")
+
+
+def test_a_floor_keeps_small_counts_back_and_learns_from_them() -> None:
+    rows = [(0, "a", "x", 3), (1, "a", "x", 5), (2, "a", "x", 9)]
+    closed = Baselines.empty(HOUR).close(counted(rows), 3 * HOUR, floor=5)
+    assert [known[1] for known in told(closed.material).values()] == [3, 8]
 
 
 def test_material_keeps_the_order_and_the_dictionaries_it_was_given() -> None:
-    rows = [(3, "b", "x", 0, 2), (1, "a", "y", 0, 1), (2, "a", "y", 0, 9)]
-    given_rows = changes(rows)
-    material = Baselines.empty(HOUR).observe(given_rows.to_batches()[0]).material
+    given_rows = counted([(3, "b", "x", 2), (1, "a", "y", 1), (2, "a", "y", 9)])
+    material = Baselines.empty(HOUR).close(given_rows.to_batches()[0], 4 * HOUR).material
     assert material["user"].type == TEXT
     names = ["window_start_ms", "user", "action", "count"]
     assert material.select(names).to_pylist() == given_rows.select(names).to_pylist()
 
 
 def test_plain_text_and_several_chunks_are_taken_too() -> None:
-    rows = changes([(0, "a", "x", 0, 2), (1, "ü", "", 0, 1)])
+    rows = counted([(0, "a", "x", 2), (1, "ü", "", 1)])
     plain = rows.set_column(1, "user", rows["user"].cast(pa.string()))
-    chunked = pa.concat_tables([plain, changes([]).cast(plain.schema), plain.slice(0, 0)])
+    chunked = pa.concat_tables([plain.slice(1), plain.slice(0, 0), plain.slice(0, 1)])
     baselines = Baselines.empty(HOUR)
-    baselines.observe(chunked)
+    baselines.close(chunked, 2 * HOUR)
     assert set(kept(baselines)) == {("a", "x"), ("ü", "")}
 
 
-def test_no_changes_change_nothing() -> None:
+def test_no_counts_teach_nothing() -> None:
     baselines = Baselines.empty(HOUR)
-    baselines.observe(changes([(0, "a", "x", 0, 2)]))
-    before = baselines.encode()
-    seen = baselines.observe(changes([]))
-    assert (seen.material.num_rows, seen.moments.num_rows) == (0, 0)
-    assert baselines.encode() == before
+    baselines.close(counted([(0, "a", "x", 2)]), 2 * HOUR)
+    before = kept(baselines)
+    closed = baselines.close(counted([]), 3 * HOUR)
+    assert (len(closed.material), len(closed.moments), len(closed.facts)) == (0, 0, 0)
+    assert (kept(baselines), baselines.closed_ms) == (before, 3 * HOUR)
 
 
-def test_what_was_not_seen_for_long_is_forgotten() -> None:
-    baselines = Baselines.empty(HOUR)
-    quiet = [(hour, "quiet", "x", 0, 2) for hour in range(30)]
-    outbreak = [(30, "quiet", "x", 0, 500), (30, "user 1", "x", 0, 500)]
-    baselines.observe(changes(ordinary(30) + quiet))
-    baselines.observe(changes(outbreak))
-    baselines.observe(changes([(40, "quiet", "x", 0, 1), (40, "zoe", "y", 0, 1)]))
-    kept_before = kept(baselines)["quiet", "x"]
-    baselines.evict(31 * HOUR)
-    assert set(kept(baselines)) == {("quiet", "x"), ("zoe", "y")}
-    assert kept(baselines)["quiet", "x"] == kept_before | {"from_ms": 31 * HOUR}
-    assert len(baselines.protected) == 0
-    assert baselines.cells.users.to_pylist() == ["quiet", "zoe"]
+def many() -> Baselines:
+    random = np.random.default_rng(3)
+    user, hour = np.nonzero(random.random((2_000, 30)) < 0.3)
+    rows = [
+        (at, f"user {who}", "xy"[who % 2], 1 + who % 7)
+        for who, at in zip(user.tolist(), hour.tolist(), strict=True)
+    ]
+    baselines = Baselines.empty(2 * HOUR, HOUR)
+    baselines.close(counted(rows), 30 * HOUR)
+    return baselines
 
 
-def test_what_is_protected_still_is_after_others_were_forgotten() -> None:
-    baselines = Baselines.empty(HOUR)
-    quiet = [(hour, "quiet", "x", 0, 2) for hour in range(5, 30)]
-    baselines.observe(changes([(0, "gone", "w", 0, 1), *ordinary(30), *quiet]))
-    baselines.observe(changes([(30, "quiet", "x", 0, 500)]))
-    baselines.evict(20 * HOUR)
-    assert ("gone", "w") not in kept(baselines)
-    baselines.observe(changes([(30, "quiet", "x", 500, 501)]))
-    assert kept(baselines)["quiet", "x"]["total"] == 50
-
-
-@st.composite
-def unruly_calls(draw: st.DrawFn) -> list[tuple[int, list[Row]]]:
-    """Calls of rows, whatever was forgotten before them; some counts are out of all proportion."""
-    known: defaultdict[Key, int] = defaultdict(int)
-    calls = []
-    for _ in range(draw(st.integers(1, 8))):
-        keys = st.tuples(st.integers(0, 40), st.sampled_from("ab"), st.just("x"))
-        rows = []
-        for key in draw(st.sets(keys, max_size=6)):
-            old = known[key]
-            known[key] += draw(st.sampled_from([1, 2, 900]))
-            rows.append((*key, old, known[key]))
-        calls.append((draw(st.integers(0, 40)), rows))
-    return calls
-
-
-@given(unruly_calls(), st.integers(0, 20))
-def test_what_was_forgotten_is_never_taken_back(
-    calls: list[tuple[int, list[Row]]], hours: int
-) -> None:
-    baselines = Baselines.empty(HOUR)
-    baselines.observe(changes(ordinary(hours, users=4)))
-    counts: dict[Cell, dict[int, int]] = {}
-    for row in ordinary(hours, users=4):
-        counts.setdefault((row[1], row[2]), {})[row[0]] = row[4]
-    for forgotten, rows in calls:
-        baselines.evict(forgotten * HOUR)
-        baselines = Baselines.decode(baselines.encode())
-        seen = told(baselines.observe(changes(rows)))
-        assert all(min(sums) >= 0 for sums in seen.values())
-        for hour, user, action, _, count in rows:
-            counts.setdefault((user, action), {})[hour] = count
-        for cell, found in kept(baselines).items():
-            windows = [n for hour, n in counts[cell].items() if hour * HOUR >= found["from_ms"]]
-            if found["skipped"] == 0 and found["from_ms"] < found["first_ms"]:
-                assert found["total"] == sum(windows)
-            assert 0 <= found["total"] <= sum(counts[cell].values())
-            assert 0 <= found["squares"] <= sum(n * n for n in counts[cell].values())
-
-
-def test_a_window_whose_protection_was_forgotten_is_left_as_it_is() -> None:
-    baselines = Baselines.empty(HOUR)
-    quiet = [(hour, "quiet", "x", 0, 2) for hour in range(30)]
-    baselines.observe(changes(ordinary(30) + quiet))
-    baselines.observe(changes([(30, "quiet", "x", 0, 500), (40, "quiet", "x", 0, 1)]))
-    baselines.evict(35 * HOUR)
-    before = kept(baselines)["quiet", "x"]
-    baselines.observe(changes([(30, "quiet", "x", 500, 501)]))
-    after = kept(baselines)["quiet", "x"]
-    assert (
-        (after["total"], after["last_ms"])
-        == (before["total"], before["last_ms"])
-        == (61, 40 * HOUR)
+def test_a_cell_takes_no_more_than_eighty_bytes() -> None:
+    baselines = many()
+    table = baselines.cells.to_table()
+    columns = sum(
+        table[name].nbytes for name in table.column_names if name not in {"user", "action"}
     )
-
-
-def test_a_block_of_before_anything_was_told_of_forgetting_goes_on() -> None:
-    baselines = Baselines.empty(HOUR)
-    baselines.observe(changes([(2, "a", "x", 0, 3), (6, "a", "x", 0, 5)]))
-    table = baselines.cells.to_table().drop_columns(["from_ms", "learnt"])
-    baselines.cells = Cells.from_table(table)
-    assert told(baselines.observe(changes([(6, "a", "x", 5, 6)]))) == {(6, "a", "x"): (4, 3, 9.0)}
+    places = 2 * 4 * len(baselines.cells)  # of the user and of the action
+    in_memory = sum(
+        value.nbytes
+        for value in (getattr(baselines.cells, name) for name in baselines.cells.__slots__)
+        if isinstance(value, np.ndarray)
+    )
+    assert columns + places <= 80 * len(baselines.cells)
+    assert in_memory + places <= 80 * len(baselines.cells)
 
 
 def test_a_block_comes_back_as_it_was() -> None:
-    baselines = Baselines.empty(2 * HOUR, HOUR)
-    baselines.observe(changes(ordinary(20)))
+    baselines = many()
     block = baselines.encode()
     again = Baselines.decode(block)
-    assert (again.size_ms, again.every_ms) == (2 * HOUR, HOUR)
+    assert (again.size_ms, again.every_ms, again.closed_ms) == (2 * HOUR, HOUR, 30 * HOUR)
     assert kept(again) == kept(baselines)
+    assert np.array_equal(again.firsts, baselines.firsts)
     assert again.encode() == block
 
 
 def test_a_block_of_a_newer_version_is_refused_by_name() -> None:
-    with pytest.raises(FormatError, match=r"block of baselines of version 9.*up to version 1"):
+    with pytest.raises(FormatError, match=r"block of baselines of version 9.*up to version 2"):
         Baselines.decode(b"\x09" + Baselines.empty(HOUR).encode()[1:])
+
+
+def test_a_block_of_a_release_that_learnt_otherwise_is_known_as_such_and_not_read() -> None:
+    block = Baselines.empty(HOUR).encode()
+    earlier = b"\x01" + block[1:]
+    assert Baselines.is_earlier(earlier)
+    assert not any(map(Baselines.is_earlier, (block, b"", b"\x09")))
+    with pytest.raises(FormatError, match="of version 1"):
+        Baselines.decode(earlier)
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40, -20])
 def test_a_damaged_block_is_refused(cut: int) -> None:
-    with pytest.raises(FormatError):
-        Baselines.decode(Baselines.empty(HOUR).encode()[:cut])
+    for baselines in (Baselines.empty(HOUR), many()):
+        with pytest.raises(FormatError):
+            Baselines.decode(baselines.encode()[:cut])

@@ -1,175 +1,307 @@
 from __future__ import annotations
 
+import math
+import statistics
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kstoolkit.findings.peers import FEWEST_WINDOWS, MOMENTS_SCHEMA, SUMS, moment_sums, pool_moments
-from kstoolkit.findings.tails import _FEWEST_PEERS, Prior
+from kstoolkit.findings.peers import (
+    FACTS_SCHEMA,
+    FEWEST_PEERS,
+    FEWEST_WINDOWS,
+    MOMENTS_SCHEMA,
+    POOLS_SCHEMA,
+    first_terms,
+    grid_ms,
+    moments_of,
+    moments_of_firsts,
+    pools_of,
+    streamed,
+    streams_in,
+    summed,
+)
+from tests.findings.made import DAY, HOUR
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Iterable
 
-    Floats = NDArray[np.float64]
+    Cells = list[tuple[str, list[int]]]
+    """An action, and a count in each window of history."""
 
-HOUR = 3_600_000
+NOT_SUMMED = ("window_start_ms", "action", "octave")
 
 
-def histories(
-    users: int,
-    windows: int,
-    *,
-    mean: float = 3.0,
-    bursts: float = 0.0,
-    shape: float = 1.0,
-    seed: int = 1,
-) -> NDArray[np.int64]:
-    """Ordinary users: gamma rates, Poisson counts, each window's rate times a gamma burst."""
+def moments(cells: Cells, start_ms: int = 0) -> pa.Table:
+    actions = sorted({action for action, _ in cells})
+    codes = np.array([actions.index(action) for action, _ in cells], np.int64)
+    history = (
+        np.array([len(counts) for _, counts in cells], np.int64),
+        np.array([sum(counts) for _, counts in cells], np.int64),
+        np.array([sum(count**2 for count in counts) for _, counts in cells], np.float64),
+    )
+    return moments_of(start_ms, pa.array(actions, pa.string()), codes, history)
+
+
+def moments_of_first_counts(firsts: Iterable[tuple[str, int]], start_ms: int = 0) -> pa.Table:
+    action, count = zip(*firsts, strict=True)
+    actions = sorted(set(action))
+    codes = np.array([actions.index(each) for each in action], np.int64)
+    terms = first_terms(codes, np.array(count, np.int64), len(actions))
+    return moments_of_firsts(start_ms, pa.array(actions, pa.string()), terms)
+
+
+def octave_of(counts: list[int]) -> int:
+    return math.frexp(sum(counts) / len(counts))[1] - 1
+
+
+def excess_of(counts: list[int]) -> float:
+    """What the variance is beyond that of mere chance, or as much as is heard of one cell."""
+    mean = statistics.fmean(counts)
+    most = 4 * mean**2 + 3 * mean * math.sqrt(2 / len(counts))
+    return min(statistics.variance(counts) - mean, most)
+
+
+def rates_of_many(peers: int, seed: int = 0, actions: str = "xyz") -> Cells:
+    """Users as they are: rates over several octaves, bursts, and some with hardly any history."""
     random = np.random.default_rng(seed)
-    rate = random.gamma(shape, mean / shape, (users, 1))
-    burst = random.gamma(1 / bursts, bursts, (users, windows)) if bursts else 1.0
-    return random.poisson(np.broadcast_to(rate * burst, (users, windows)))
+    cells = []
+    for number in range(peers):
+        rate, windows = random.lognormal(0, 1.5), int(random.integers(1, 40))
+        counts = random.poisson(rate * random.gamma(2, 0.5, windows))
+        counts[0] += 1  # history begins with an event
+        cells.append((actions[number % len(actions)], counts.tolist()))
+    return cells
 
 
-def sums_of(counts: NDArray[np.int64], action: Any = None, width: int = 1) -> Floats:
-    n = np.full(len(counts), counts.shape[1])
-    squares = (counts.astype(float) ** 2).sum(axis=1)
-    codes = np.zeros(len(counts), int) if action is None else action
-    return moment_sums(codes, n, counts.sum(axis=1).astype(float), squares, width)
+def by_octave(cells: Cells) -> dict[tuple[Any, ...], list[list[int]]]:
+    groups: dict[tuple[Any, ...], list[list[int]]] = {}
+    for action, counts in cells:
+        groups.setdefault((action, octave_of(counts)), []).append(counts)
+    return groups
 
 
-def report(start_ms: int, action: Any, sums: Any, window_ms: int = HOUR) -> pa.Table:
-    cells, pooled, *rest = sums
-    row = [[window_ms], [start_ms], [action], [int(cells)], [int(pooled)], *([v] for v in rest)]
-    return pa.table(row, schema=MOMENTS_SCHEMA)
+@given(st.integers(1, 120), st.integers(0, 99))
+def test_moments_are_those_of_the_formula_by_action_and_octave(peers: int, seed: int) -> None:
+    cells = rates_of_many(peers, seed)
+    right = {}
+    for key, histories in by_octave(cells).items():
+        peered = [counts for counts in histories if len(counts) >= 2]
+        old = [counts for counts in histories if len(counts) >= FEWEST_WINDOWS]
+        mean = [statistics.fmean(counts) for counts in peered]
+        excess = [excess_of(counts) for counts in peered]
+        weight = [(1 + each) ** -2 for each in mean]
+        n = [len(counts) for counts in peered]
+        right[key] = [
+            *(len(histories), len(old), len(peered)),
+            math.fsum(statistics.fmean(counts) for counts in old),
+            math.fsum(w * e for w, e in zip(weight, excess, strict=True)),
+            math.fsum(w * m * m for w, m in zip(weight, mean, strict=True)),
+            *(math.fsum(mean), math.fsum(m * m for m in mean)),
+            math.fsum(1 / each for each in n),
+            math.fsum(m / each for m, each in zip(mean, n, strict=True)),
+            math.fsum(m * m / each for m, each in zip(mean, n, strict=True)),
+        ]
+    table = moments(cells, 7)
+    assert table.schema == MOMENTS_SCHEMA
+    found = {tuple(key): values for _, *key, values in rows_of(table)}
+    assert set(table["window_start_ms"].to_pylist()) == {7}
+    assert len(table) == len(right)
+    assert found.keys() == right.keys()
+    for key, values in right.items():
+        assert found[key] == pytest.approx(values, rel=1e-9, abs=1e-9)
 
 
-def test_moments_are_those_of_the_formula() -> None:
-    counts = histories(500, 20, bursts=0.5)
-    mean, variance = counts.mean(axis=1), counts.var(axis=1, ddof=1)
-    dispersion = (variance - mean).mean() / (mean**2).mean()
-    between = mean.var(ddof=1) - ((mean + dispersion * mean**2) / 20).mean()
-    sums = sums_of(counts)
-    prior = Prior.of_sums(sums, sums[-1])
-    assert prior.dispersion[0] == pytest.approx(dispersion)
-    assert prior.alpha[0] == pytest.approx(mean.mean() ** 2 / between)
-    assert prior.beta[0] == pytest.approx(mean.mean() / between)
+def rows_of(table: pa.Table) -> Iterable[tuple[Any, ...]]:
+    for row in table.to_pylist():
+        keys = [row.pop(name) for name in NOT_SUMMED if name in row]
+        yield (*keys, list(row.values()))
 
 
-def test_sums_of_buckets_add_up_to_those_of_all() -> None:
-    counts = histories(200, 10)
-    action = np.arange(200) % 3
-    whole = sums_of(counts, action, 3)
-    halves = [sums_of(counts[part], action[part], 3) for part in (slice(90), slice(90, None))]
-    assert np.allclose(halves[0] + halves[1], whole)
+@given(st.lists(st.integers(0, 4), min_size=80, max_size=80), st.integers(0, 99))
+def test_sums_of_buckets_add_up_to_those_of_all(bucket: list[int], seed: int) -> None:
+    cells = rates_of_many(len(bucket), seed)
+    each_bucket = [
+        moments([cell for cell, number in zip(cells, bucket, strict=True) if number == mine])
+        for mine in sorted(set(bucket))
+    ]
+    halves = [summed(each_bucket[:2], MOMENTS_SCHEMA), summed(each_bucket[2:], MOMENTS_SCHEMA)]
+    whole = summed([moments(cells)], MOMENTS_SCHEMA)
+    added = summed(halves[::-1], MOMENTS_SCHEMA)
+    assert added.schema == MOMENTS_SCHEMA
+    for one, other in zip(rows_of(added), rows_of(whole), strict=True):
+        assert one[:-1] == other[:-1]
+        assert one[-1] == pytest.approx(other[-1], rel=1e-9, abs=1e-9)
+
+
+def test_sums_of_several_times_and_of_first_windows_stay_apart() -> None:
+    early, late = (moments([("x", [3, 4])], start) for start in (0, HOUR))
+    first = moments_of_first_counts([("x", 3)])
+    added = summed([late, early, first, early], MOMENTS_SCHEMA)
+    assert [(at, octave, values[0]) for at, _, octave, values in rows_of(added)] == [
+        (0, 1, 2),
+        (0, None, 1),
+        (HOUR, 1, 1),
+    ]
+
+
+def test_facts_of_buckets_add_up_window_by_window() -> None:
+    def facts(*rows: tuple[int, int, int]) -> pa.Table:
+        return pa.table(list(map(list, zip(*rows, strict=True))), schema=FACTS_SCHEMA)
+
+    added = summed([facts((2, 5, 1), (1, 7, 0)), facts((2, 10, 3))], FACTS_SCHEMA)
+    assert added.schema == FACTS_SCHEMA
+    assert [tuple(row.values()) for row in added.to_pylist()] == [(1, 7, 0), (2, 15, 4)]
+    assert summed([], FACTS_SCHEMA).equals(FACTS_SCHEMA.empty_table())
+
+
+def law(histories: list[list[int]]) -> tuple[float, float, float]:
+    """Alpha, beta and dispersion, a peer at a time."""
+    peers = sorted((each for each in histories if len(each) >= 2), key=octave_of, reverse=True)
+    weight = [(1 + statistics.fmean(each)) ** -2 for each in peers]
+    excess = [excess_of(each) for each in peers]
+    rate = [statistics.fmean(each) for each in peers]
+    dispersion = sum(w * e for w, e in zip(weight, excess, strict=True))
+    dispersion /= sum(w * m * m for w, m in zip(weight, rate, strict=True))
+    dispersion, number, octaves = max(dispersion, 0.0), 0, list(map(octave_of, peers))
+    for octave in sorted(set(octaves), reverse=True):
+        size = octaves.count(octave)
+        if number + size > len(peers) // 100:
+            cap = statistics.fmean(rate[number : number + size])
+            rate[:number] = [cap] * number
+            break
+        number += size
+    mean = statistics.fmean(rate)
+    sampling = statistics.fmean(
+        (m + dispersion * m * m) / len(each) for m, each in zip(rate, peers, strict=True)
+    )
+    between = max(statistics.variance(rate) - sampling, 1e-9)
+    return mean * mean / between, mean / between, dispersion
+
+
+def pool_of(pools: pa.Table, action: str | None) -> dict[str, Any]:
+    (row,) = (row for row in pools.to_pylist() if row["action"] == action)
+    return row  # type: ignore[no-any-return]
+
+
+@given(st.integers(150, 800), st.integers(0, 99))
+def test_pools_are_what_the_peers_say_one_by_one(peers: int, seed: int) -> None:
+    cells = rates_of_many(peers, seed, actions="xxxyyz")
+    pools = pools_of(moments(cells))
+    assert pools.schema == POOLS_SCHEMA
+    assert pools["action"].to_pylist() == ["x", "y", "z", None]
+    for action in ("x", "y", "z", None):
+        mine = [counts for each, counts in cells if action in {None, each}]
+        old = [counts for counts in mine if len(counts) >= FEWEST_WINDOWS]
+        row = pool_of(pools, action)
+        assert (row["cells"], row["known_cells"]) == (len(mine), len(old))
+        assert row["level"] == pytest.approx(sum(map(statistics.fmean, old)))
+        assert row["peers"] == sum(len(counts) >= 2 for counts in mine)
+        right = law(mine) if row["peers"] >= FEWEST_PEERS else [math.nan] * 3
+        found = [row[name] for name in ("alpha", "beta", "dispersion")]
+        assert found == pytest.approx(right, rel=1e-6, nan_ok=True)
+        assert math.isnan(row["first_mean"])
+        assert row["firsts"] == 0
+
+
+def test_one_in_a_hundred_with_enormous_rates_hardly_moves_what_is_known_of_all() -> None:
+    calm = rates_of_many(400, actions="x")
+    shaken = [*calm, *[("x", [10**6] * 20)] * 3]
+    plain, winsorised = (pool_of(pools_of(moments(each)), "x") for each in (calm, shaken))
+    rates = [each["alpha"] / each["beta"] for each in (plain, winsorised)]
+    assert rates[1] < 2 * rates[0]
+    assert winsorised["alpha"] > plain["alpha"] / 3
+    # One more is more than one in a hundred, and counts for what it is.
+    more = pool_of(pools_of(moments([*shaken, ("x", [10**6] * 20)])), "x")
+    assert more["alpha"] / more["beta"] > 1000 * rates[0]
+
+
+def test_busy_cells_say_no_more_of_dispersion_than_all_others_together() -> None:
+    random = np.random.default_rng(1)
+    steady = [("x", (1 + random.poisson(2, 30)).tolist()) for _ in range(200)]
+    bursty = [("x", (1000 * random.gamma(0.5, 2, 30)).astype(int).tolist()) for _ in range(10)]
+    assert pool_of(pools_of(moments(bursty * 3)), "x")["dispersion"] > 1
+    assert pool_of(pools_of(moments(steady + bursty)), "x")["dispersion"] < 0.2
+
+
+def test_jobs_that_do_all_of_it_in_one_hour_of_the_day_are_heard_as_dispersion_of_four() -> None:
+    job = [1_000 if hour % 24 == 3 else 0 for hour in range(240)]
+    assert excess_of(job) < 0.2 * statistics.variance(job)
+    row = pool_of(pools_of(moments([("x", job)] * 40)), "x")
+    assert row["dispersion"] == pytest.approx(4, rel=0.01)
 
 
 def test_cells_with_one_window_count_as_tests_but_not_as_peers() -> None:
-    sums = moment_sums(
-        np.array([0, 0]), np.array([1, 2]), np.array([5.0, 4]), np.array([25.0, 8]), 1
-    )
-    assert sums[0, :2].tolist() == [2, 1]
-    assert sums[0, 3] == 2.0
+    cells = [*[("x", [4, 4])] * 30, *[("x", [900])] * 7]
+    row = pool_of(pools_of(moments(cells)), None)
+    assert (row["cells"], row["peers"], row["known_cells"]) == (37, 30, 0)
+    assert row["alpha"] / row["beta"] == pytest.approx(4)
 
 
-def test_an_action_with_few_peers_takes_those_of_all_actions() -> None:
-    counts = histories(200, 10)
-    action = np.r_[np.zeros(_FEWEST_PEERS - 1, int), np.ones(201 - _FEWEST_PEERS, int)]
-    sums = sums_of(counts, action, 2)
-    prior = Prior.of_sums(sums, sums[-1])
-    assert prior.peers.tolist() == [200, 201 - _FEWEST_PEERS, 200]
-    assert prior.alpha[0] == prior.alpha[2] != prior.alpha[1]
+def test_too_few_peers_say_nothing_until_there_are_thirty() -> None:
+    for peers in (FEWEST_PEERS - 1, FEWEST_PEERS):
+        row = pool_of(pools_of(moments([("x", [3, 5])] * peers)), None)
+        said = [not math.isnan(row[name]) for name in ("alpha", "beta", "dispersion")]
+        assert said == [peers >= FEWEST_PEERS] * 3
 
 
-def test_too_few_peers_altogether_expect_nothing() -> None:
-    sums = sums_of(histories(_FEWEST_PEERS - 1, 10))
-    assert np.isnan(Prior.of_sums(sums, sums[-1]).alpha).all()
-
-
-def test_a_window_takes_the_newest_moments_by_its_start_and_none_of_later_ones() -> None:
-    early, late = (sums_of(histories(50, 10, mean=mean))[-1] for mean in (2.0, 20.0))
-    moments = pa.concat_tables([report(0, None, early), report(2 * HOUR, None, late)])
-    starts = np.array([-HOUR, 0, HOUR, 2 * HOUR, 9 * HOUR])
-    prior = Prior.at(moments, starts, pa.chunked_array([["x"] * 5]))
-    rate = prior.alpha / prior.beta
-    assert np.isnan(rate[0])
-    assert rate[1] == rate[2]
-    assert rate[3] == rate[4] > 3 * rate[1]
-
-
-def test_an_action_called_nothing_is_not_all_actions() -> None:
-    one, everyone = (sums_of(histories(50, 10, mean=mean))[-1] for mean in (2.0, 20.0))
-    moments = pa.concat_tables([report(0, "", one), report(0, None, everyone)])
-    prior = Prior.at(moments, np.array([0, 0]), pa.chunked_array([["", "unheard of"]]))
-    rate = prior.alpha / prior.beta
-    assert rate[1] > 3 * rate[0]
-
-
-def test_pooling_takes_each_bucket_at_its_newest_report_by_then() -> None:
-    one = pa.concat_tables([report(0, None, np.full(7, 1.0)), report(HOUR, None, np.full(7, 2.0))])
-    other = report(2 * HOUR, None, np.full(7, 10.0))
-    pooled = pool_moments([one, other])
-    assert pooled["window_start_ms"].to_pylist() == [0, HOUR, 2 * HOUR]
-    assert pooled["cells"].to_pylist() == [11, 12, 12]
-    assert pooled[SUMS[0]].to_pylist() == [11.0, 12.0, 12.0]
-
-
-def test_pooling_nothing_is_nothing() -> None:
-    assert pool_moments([MOMENTS_SCHEMA.empty_table()]).num_rows == 0
-
-
-def tails_of_ordinary_users(**simulated: Any) -> Floats:
-    found = []
-    for seed in range(2):
-        counts = histories(20_000, simulated["windows"] + 1, seed=seed, **simulated["users"])
-        past, now = counts[:, :-1], counts[:, -1]
-        sums = sums_of(past)
-        prior = Prior.of_sums(sums[-1:].repeat(len(past), axis=0), sums[-1])
-        expected = prior.expect(np.full(len(past), past.shape[1]), past.sum(axis=1))
-        found.append(expected.log_tail(now))
-    return np.concatenate(found)
-
-
-def share_is_at_most(alpha: float, log_p: Floats) -> None:
-    share = (log_p <= np.log(alpha)).mean()
-    assert share <= alpha + 4 * np.sqrt(alpha / len(log_p))
-
-
-@pytest.mark.parametrize("windows", [3, FEWEST_WINDOWS, 48])
-@pytest.mark.parametrize("mean", [0.3, 3, 30])
-@pytest.mark.parametrize("shape", [1, 10])
-def test_ordinary_users_are_no_more_often_improbable_than_promised(
-    mean: float, windows: int, shape: float
+@given(st.lists(st.integers(1, 200), min_size=25, max_size=60))
+def test_first_windows_have_a_law_of_their_own_of_which_none_counts_above_fifty(
+    counts: list[int],
 ) -> None:
-    users = {"mean": mean, "shape": shape}
-    log_p = tails_of_ordinary_users(windows=windows, users=users)
-    for alpha in (0.01, 0.001):
-        share_is_at_most(alpha, log_p)
+    peers = moments([("x", [1, 1])] * 40)
+    table = moments_of_first_counts([("x", count) for count in counts])
+    row = pool_of(pools_of(summed([peers, table], MOMENTS_SCHEMA)), "x")
+    assert (row["firsts"], row["peers"], row["cells"]) == (len(counts), 40, 40)
+    if len(counts) < FEWEST_PEERS:
+        assert math.isnan(row["first_mean"])
+        return
+    held = [min(count, 50) for count in counts]
+    mean, variance = statistics.fmean(held), statistics.variance(held)
+    assert row["first_mean"] == pytest.approx(mean)
+    dispersion = max(variance - mean, 1e-6) / mean**2
+    assert row["first_dispersion"] == pytest.approx(dispersion, rel=1e-6, abs=1e-9)
 
 
-@pytest.mark.parametrize("mean", [0.3, 3, 30])
-@pytest.mark.parametrize(("bursts", "windows"), [(0.5, 24), (0.5, 48), (2, 96)])
-def test_bursty_users_with_history_are_no_more_often_improbable_than_promised(
-    mean: float, bursts: float, windows: int
+def test_an_action_nobody_began_with_has_no_first_windows() -> None:
+    table = moments_of_firsts(0, pa.array(["x", "y"]), np.array([[0.0, 0, 0], [2, 5, 13]]))
+    assert [(action, octave) for _, action, octave, _ in rows_of(table)] == [("y", None)]
+
+
+def test_each_time_has_pools_of_its_own() -> None:
+    early, late = (moments([("x", [rate, rate])] * 40, at) for rate, at in ((2, 0), (20, HOUR)))
+    pools = pools_of(pa.concat_tables([late, early]))
+    rates = [row["alpha"] / row["beta"] for row in pools.to_pylist() if row["action"] == "x"]
+    assert rates == pytest.approx([2, 20])
+
+
+def test_no_moments_are_no_pools() -> None:
+    assert pools_of(MOMENTS_SCHEMA.empty_table()).equals(POOLS_SCHEMA.empty_table())
+
+
+@given(st.integers(1, 40))
+def test_peers_are_looked_at_about_every_six_hours_as_windows_begin(hours: int) -> None:
+    grid = grid_ms(hours * HOUR)
+    assert grid % (hours * HOUR) == 0
+    assert max(6, hours) <= grid // HOUR < 6 + hours
+    assert grid_ms(DAY) == DAY
+
+
+def test_tables_come_back_out_of_one_stream_behind_the_other() -> None:
+    tables = [moments([("x", [3, 4])]), FACTS_SCHEMA.empty_table(), pa.table({"a": [1, 2]})]
+    for one, other in zip(streams_in(streamed(*tables)), tables, strict=True):
+        assert one.equals(other)
+
+
+@pytest.mark.parametrize(
+    ("counts", "octave"),
+    [([1, 1], 0), ([4, 4], 2), ([1, 0], -1), ([1, 0, 0], -2), ([1023, 1023], 9)],
+)
+def test_the_octave_of_a_rate_is_that_of_the_power_of_two_below_it(
+    counts: list[int], octave: int
 ) -> None:
-    users = {"mean": mean, "bursts": bursts}
-    log_p = tails_of_ordinary_users(windows=windows, users=users)
-    for alpha in (0.01, 0.001):
-        share_is_at_most(alpha, log_p)
-
-
-def test_very_bursty_users_with_little_history_are_off_by_less_than_a_factor_of_three() -> None:
-    users = {"mean": 30, "bursts": 2}
-    log_p = tails_of_ordinary_users(windows=FEWEST_WINDOWS, users=users)
-    assert (log_p <= np.log(0.001)).mean() < 0.003
-
-
-def test_abnormal_users_are_seen() -> None:
-    counts = histories(20_000, 49, mean=3, bursts=0.5)
-    past, now = counts[:200, :-1], counts[:200, -1] + 60
-    sums = sums_of(counts[:, :-1])
-    prior = Prior.of_sums(sums[-1:].repeat(200, axis=0), sums[-1])
-    log_p = prior.expect(np.full(200, 48), past.sum(axis=1)).log_tail(now)
-    assert (log_p < np.log(1e-4)).mean() > 0.9
+    assert moments([("x", counts)])["octave"].to_pylist() == [octave]

@@ -57,6 +57,19 @@ def test_findings_of_another_rule_user_action_or_window_stay_apart() -> None:
     assert merge_findings([findings(finding(), *others).table]).num_rows == 6
 
 
+def test_what_turned_out_to_be_certain_is_a_finding_no_more_unless_it_is_one_again() -> None:
+    first, second, third = (
+        findings(finding(log10_probability=log10), finding(user="b", log10_probability=-9.0)).table
+        for log10 in (-8.0, 0.0, -7.0)
+    )
+    told = [
+        [(row.user, row.log10_probability) for row in Findings(merge_findings(tables))]
+        for tables in ([first], [first, second], [first, second, third])
+    ]
+    other = ("b", -9.0)
+    assert told == [[("ClueBot NG", -8.0), other], [other], [("ClueBot NG", -7.0), other]]
+
+
 def session(start: int, end: int, **changed: Any) -> Finding:
     facts = {"window": "session 30 minutes", "window_ms": -HOUR // 2, "kind": "Longer"}
     times = {"window_start_ms": START + start * MINUTE, "session_end_ms": START + end * MINUTE}

@@ -105,7 +105,7 @@ def test_each_part_is_within_what_holds_it(memory: SparkMemory) -> None:
     assert MB < java.heap_used_bytes <= java.heap_committed_bytes <= java.heap_max_bytes
     assert MB < java.non_heap_used_bytes <= java.non_heap_committed_bytes < java.rss_bytes
     assert 0 <= java.arrow_bytes <= java.netty_bytes < java.rss_bytes
-    assert MB < java.rocksdb_bytes < java.rss_bytes
+    assert 0 < java.rocksdb_bytes < java.rss_bytes  # little, where no store had to take more yet
     assert state.rocksdb_pinned_bytes is not None
     assert state.rocksdb_bytes is not None
     assert 0 < state.rocksdb_pinned_bytes < state.rocksdb_bytes < java.rss_bytes

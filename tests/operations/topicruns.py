@@ -70,8 +70,9 @@ class TopicRun:
 
     def go_on(self, **options: Any) -> kst.Run:
         """Run to the end of the topic."""
-        cascade = kst.Cascade("1 minute", "1 hour")
-        pipeline = kst.Pipeline(source=self.source, cascade=cascade, **options)
+        # Without a rule, each of its batches is one of events.
+        counted: dict[str, Any] = {"cascade": kst.Cascade("1 minute", "1 hour"), "rules": []}
+        pipeline = kst.Pipeline(source=self.source, **counted | options)
         return pipeline.run(self.out, progress=False)
 
     def copied(self, out: Path) -> TopicRun:

@@ -231,8 +231,8 @@ def test_a_rule_that_was_out_for_a_run_finds_what_one_that_stayed_finds(tmp_path
         for n in range(40)
         for place, who in enumerate(names)
     ]
-    late = [(20, "user 1", 2), (41, "user 1", 4)]
-    parts = [ordinary, late, [(20, "user 1", 1), (50, "user 1", 60)]]
+    late = [(39, "user 1", 2), (41, "user 1", 4)]
+    parts = [ordinary, late, [(41, "user 1", 1), (50, "user 1", 60)]]
     found = []
     for name, middle in (("stayed", [unusual]), ("out", [])):
         folder = tmp_path / name

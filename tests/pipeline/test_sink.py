@@ -17,11 +17,10 @@ from pyspark import TaskContext
 
 import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders, Changelog
-from kstoolkit.counters.bucket import Changes
 from kstoolkit.counters.counters import Counters
 from kstoolkit.events.event import letters
 from kstoolkit.pipeline.batches import MicroBatch
-from kstoolkit.pipeline.operator import COUNTS, MATERIAL, OUTPUT_DDL, _columns, _without_history
+from kstoolkit.pipeline.operator import COUNTS, OUTPUT_DDL, View, _limited
 from kstoolkit.pipeline.shuffle import DEAD_LETTERS, to_ipc
 from kstoolkit.pipeline.sink import Sink
 from tests.pipeline.harness import ROOT
@@ -94,9 +93,9 @@ def counted_rows(users: dict[str, int], *, dead: bool) -> list[tuple[Any, ...]]:
     """Return what the operator hands on of a bucket: counts, what rules need, dead letters."""
     names = [name for name, times in users.items() for _ in range(times)]
     counters = Counters.of(np.full(len(names), 0), pa.array(names), pa.array(["read"] * len(names)))
-    nothing = np.zeros(len(counters), dtype=np.uint64)
-    material = _without_history(_columns(Changes(0, counters, nothing)), 1)
-    rows = [(0, COUNTS, 0, 7, counters.encode()), (0, MATERIAL, 0, 7, to_ipc(material))]
+    material = _limited(View(0, None, 1, 1, baseline=False), counters)
+    rows = [(0, COUNTS, 0, 7, counters.encode())]
+    rows += ((0, kind, level, 7, payload) for kind, level, payload in material)
     if dead:
         spoilt = letters(["unparseable"], ["{"])
         rows.append((0, DEAD_LETTERS, -1, 7, to_ipc(spoilt)))

@@ -37,12 +37,12 @@ def due(tmp_path: Path) -> Due:
 def test_where_nobody_knows_what_is_due_each_look_is_a_tick_whatever_the_clock_was(
     due: Due, ahead_ms: int
 ) -> None:
-    seen = ticks(_TickReader(4, due, "tick"), now_ms() + ahead_ms, 5)
+    seen = ticks(_TickReader(4, due, "tick", at_once=True), now_ms() + ahead_ms, 5)
     assert all(later > earlier for earlier, later in pairwise(seen))
 
 
 def test_a_live_run_ticks_once_as_it_starts_and_then_when_something_is_due(due: Due) -> None:
-    reader = _TickReader(4, due, "tick")
+    reader = _TickReader(4, due, "tick", at_once=True)
     due.tell(None, now_ms=now_ms())
     first, *others = ticks(reader, 0, 4)[1:]
     assert set(others) == {first} != {0}
@@ -54,7 +54,7 @@ def test_a_live_run_ticks_once_as_it_starts_and_then_when_something_is_due(due: 
 
 @pytest.mark.parametrize("ahead_ms", [None, 2 * DAY_MS])
 def test_a_clock_that_went_back_puts_no_tick_off(due: Due, ahead_ms: int | None) -> None:
-    reader = _TickReader(4, due, "tick")
+    reader = _TickReader(4, due, "tick", at_once=True)
     due_ms = None if ahead_ms is None else now_ms() + ahead_ms
     due.tell(due_ms, now_ms=now_ms() + DAY_MS)
     seen = ticks(reader, now_ms() + DAY_MS, 3)
@@ -68,19 +68,29 @@ def test_what_can_not_be_read_is_due(due: Due, told: str) -> None:
 
 
 @pytest.mark.parametrize("ahead_ms", [0, DAY_MS])
-@pytest.mark.parametrize("kind", ["tick", "flush"])
-def test_the_end_of_an_input_is_one_tick_whatever_the_clock_was(
-    due: Due, kind: str, ahead_ms: int
+def test_a_flush_is_one_tick_whatever_the_clock_was_and_whatever_is_due(
+    due: Due, ahead_ms: int
 ) -> None:
-    reader = _TickReader(4, due, kind)
+    reader = _TickReader(4, due, "flush", at_once=True)
     reader.prepareForTriggerAvailableNow()
     first, second, *others = ticks(reader, now_ms() + ahead_ms, 4)
     assert second > first
     assert set(others) == {second}
 
 
-def test_a_run_with_an_end_has_no_ticks(due: Due) -> None:
-    assert set(ticks(_TickReader(4, due, None), 5, 3)) == {5}
+def test_a_run_with_an_end_ticks_after_each_batch_until_one_brought_ticks_alone(due: Due) -> None:
+    reader = _TickReader(4, due, "tick", at_once=False)
+    reader.prepareForTriggerAvailableNow()
+    due.tell(now_ms(), now_ms=now_ms())  # as the sink does after a batch
+    _, first, second = ticks(reader, 5, 2)
+    assert second > first > 5
+    due.tell(None, now_ms=now_ms())  # and after the last one
+    assert set(ticks(reader, second, 3)) == {second}
+
+
+def test_a_run_with_an_end_that_nothing_is_due_in_has_no_ticks(due: Due) -> None:
+    due.tell(None, now_ms=now_ms())
+    assert set(ticks(_TickReader(4, due, "tick", at_once=False), 5, 3)) == {5}
 
 
 def kinds(reader: _TickReader, start: dict[str, Any], end: dict[str, Any]) -> list[str]:
@@ -94,12 +104,12 @@ def kinds(reader: _TickReader, start: dict[str, Any], end: dict[str, Any]) -> li
 
 def test_a_flush_is_told_by_offsets_so_a_repeated_batch_flushes_too(due: Due) -> None:
     start = {"tick_ms": 7}  # as those of folders that knew no flushes
-    end = _TickReader(2, due, "flush").latestOffset(start, ReadAllAvailable())
-    later = _TickReader(2, due, "tick")
+    end = _TickReader(2, due, "flush", at_once=True).latestOffset(start, ReadAllAvailable())
+    later = _TickReader(2, due, "tick", at_once=True)
     assert kinds(later, start, end) == ["flush", "flush"]
     ticked = later.latestOffset(end, ReadAllAvailable())
     assert kinds(later, end, ticked) == ["tick", "tick"]
-    again = _TickReader(2, due, "flush").latestOffset(ticked, ReadAllAvailable())
+    again = _TickReader(2, due, "flush", at_once=True).latestOffset(ticked, ReadAllAvailable())
     assert kinds(later, ticked, again) == ["flush", "flush"]
 
 

@@ -67,7 +67,7 @@ def test_kinds_of_rules_take_turns_each_from_its_most_abnormal_on(made: Made) ->
 
 
 def test_of_many_findings_the_first_are_described_and_all_are_counted(made: Made) -> None:
-    made.findings([unusual(f"user {n}", -n) for n in range(30)])
+    made.findings([unusual(f"user {n}", -1 - n) for n in range(30)])
     told = [each.finding.user for each in stories(made.run)]
     assert told == [f"user {n}" for n in range(29, 9, -1)]
     assert "Top 20 of 30 findings shown" in page_of(made.run).text

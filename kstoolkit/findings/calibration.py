@@ -1,0 +1,316 @@
+"""What surprise is worth, and what all users do: known of everyone, told by any number of buckets.
+
+However a law is chosen, the world has another: counts that should come up once in 10,000 windows
+come up once in a thousand. So it is counted how surprising they were, z = -log₁₀ p, apart for
+first windows, for cells with too little history and for those with enough, and older windows count
+for less. Up to where the tail of that falls to 0.2 %, at z₀ ≥ 1, it is known well; beyond, it is
+taken to fall exponentially, at the rate that it has there:
+
+    -log₁₀ P(Z ≥ z) = -log₁₀ P(Z ≥ z₀) + (z - z₀) / (e ln 10),   e = mean excess ≥ 0.7 / ln 10
+
+and nowhere is it more than z / 0.7.
+
+Each excess counts as the 80 % point of all at most: real bursts are among them, and would hide
+others. Where fewer than 500 windows were seen, p is taken as it is, and nobody is judged by peers.
+
+    Coles 2001, *An Introduction to Statistical Modeling of Extreme Values*, §4 (excesses of a
+    threshold, here with shape 0)
+
+A window is judged once all buckets have closed it, after all earlier ones, by what was known as it
+began; how busy all were in it is its own.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.findings.finding import FINDINGS_SCHEMA, KEY, newest_rows
+from kstoolkit.findings.peers import (
+    FACTS_SCHEMA,
+    FEWEST_PEERS,
+    MOMENTS_SCHEMA,
+    integers,
+    places,
+    pools_of,
+    streamed,
+    streams_in,
+    summed,
+)
+from kstoolkit.findings.scoring import (
+    BINS,
+    BINS_PER_DECADE,
+    CANDIDATES_SCHEMA,
+    KNOWN,
+    LIGHTEST,
+    SURPRISES_SCHEMA,
+    Brief,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kstoolkit.findings.peers import Floats, Integers
+    from kstoolkit.findings.scoring import Scored
+
+_HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
+_NEVER, _FOREVER = -(1 << 62), 1 << 62
+
+_AGE_PER_HOUR, _OLDEST_AGE = 0.995, 0.98
+_KNOWN_BELOW = 2e-3
+_CENSORED_FROM = 0.8
+_FEWEST_SEEN, _FEWEST_EXCESSES = 500, 5
+_NOMINAL, _NOTHING = 1 / float(np.log(10)), 1e-300
+
+
+@dataclass(slots=True, eq=False)
+class Calibration:
+    """How surprising counts were, by history: how many in each bin, and how many windows in all.
+
+    Examples
+    --------
+    >>> calibration = Calibration.new()
+    >>> calibration.surprise(np.array([9.0]), np.array([2])).tolist()  # as it is: nothing was seen
+    [9.0]
+    """
+
+    counts: Floats
+    seen: Floats
+
+    @classmethod
+    def new(cls) -> Calibration:
+        """Return that of nothing seen."""
+        return cls(np.zeros((3, BINS)), np.zeros(3))
+
+    def surprise(self, told: Floats, history: Integers) -> Floats:
+        """Return what surprise is worth: -log₁₀ of how often so much, or more, comes up.
+
+        Where that is not known, it is what it seems for who has a history, else nothing.
+        """
+        seen_enough = self.seen >= _FEWEST_SEEN
+        worth = np.where(seen_enough[history] | (history == KNOWN), told, 0)
+        for kind in np.flatnonzero(seen_enough):
+            tail = np.maximum(np.cumsum(self.counts[kind][::-1])[::-1] / self.seen[kind], _NOTHING)
+            first = max(int(np.argmax(tail <= _KNOWN_BELOW)), BINS_PER_DECADE)
+            begin, rows = first / BINS_PER_DECADE, history == kind
+            known = -np.log10(np.maximum(tail[: first + 1], 1 / self.seen[kind]))
+            beyond = np.maximum(told[rows] - begin, 0) / self._mean_excess(int(kind), first)
+            at = np.interp(told[rows], np.arange(first + 1) / BINS_PER_DECADE, known)
+            worth[rows] = np.minimum(at + beyond * _NOMINAL, told[rows] / LIGHTEST)
+        return worth
+
+    def _mean_excess(self, kind: int, first: int) -> float:
+        """Return by how much surprise beyond a bin exceeds it: as it does nominally, or more."""
+        beyond = self.counts[kind, first:]
+        if beyond.sum() < _FEWEST_EXCESSES:
+            return _NOMINAL
+        excess = (np.arange(len(beyond)) + 0.5) / BINS_PER_DECADE
+        at = np.searchsorted(np.cumsum(beyond), _CENSORED_FROM * beyond.sum())
+        most = excess[min(int(at), len(excess) - 1)]
+        whole = beyond[excess <= most].sum()
+        mean = (np.minimum(excess, most) * beyond).sum() / max(whole, 1)
+        return max(float(mean), LIGHTEST * _NOMINAL)
+
+    def learn(self, counts: Floats, seen: Floats, age: float) -> None:
+        """Put in a window; all earlier ones are aged."""
+        self.counts = self.counts * age + counts
+        self.seen = self.seen * age + seen
+
+
+@dataclass(slots=True, eq=False)
+class Everyone:
+    """What is known of all users, for one kind of window; kept from batch to batch.
+
+    Parameters
+    ----------
+    every_ms
+        Distance of the windows' starts.
+    moments, facts
+        What buckets told, added up: of :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA` and
+        :data:`~kstoolkit.findings.peers.FACTS_SCHEMA`.
+    told
+        Findings of windows that are not over.
+    closed_ms
+        Up to when each bucket has closed its windows.
+    calibration
+        What surprise is worth.
+    since_ms, judged_ms
+        The first window that was judged, and the last one; ``None`` before any.
+    """
+
+    every_ms: int
+    moments: pa.Table = field(default_factory=MOMENTS_SCHEMA.empty_table)
+    facts: pa.Table = field(default_factory=FACTS_SCHEMA.empty_table)
+    told: pa.Table = field(default_factory=FINDINGS_SCHEMA.empty_table)
+    closed_ms: dict[int, int] = field(default_factory=dict)
+    calibration: Calibration = field(default_factory=Calibration.new)
+    since_ms: int | None = None
+    judged_ms: int | None = None
+
+    def add(self, moments: Sequence[pa.Table], facts: Sequence[pa.Table]) -> None:
+        """Add what was told of some windows."""
+        self.moments = summed([self.moments, *moments], MOMENTS_SCHEMA)
+        self.facts = summed([self.facts, *facts], FACTS_SCHEMA)
+        starts = [integers(each, "window_start_ms") for each in (self.facts, self.moments)]
+        known = [int(start[0]) for start in starts if len(start)]
+        known += [] if self.since_ms is None else [self.since_ms]
+        self.since_ms = min(known, default=None)
+
+    def take_in(self, others: Sequence[Everyone]) -> None:
+        """Add what others know, of other buckets or other windows.
+
+        A bucket whose rule was out for a while tells again what it told before.
+        """
+        moments = []
+        for each in others:
+            told_ms = max([_NEVER, *(self.closed_ms.get(told, _NEVER) for told in each.closed_ms)])
+            is_new = pc.greater(each.moments["window_start_ms"], told_ms)
+            moments.append(each.moments.filter(is_new))
+            self.closed_ms |= each.closed_ms
+        self.add(moments, [each.facts for each in others])
+
+    def closed_by(self, buckets: int) -> int:
+        """Return up to when so many buckets have closed their windows, all of them."""
+        return min(self.closed_ms.get(bucket, _NEVER) for bucket in range(buckets))
+
+    def still_open(self, found: pa.Table) -> pa.Table:
+        """Return which findings are of windows that were not judged for good."""
+        last_ms = _NEVER if self.judged_ms is None else self.judged_ms
+        return found.filter(pc.greater(found["window_start_ms"], last_ms))
+
+    def brief(self, until_ms: int) -> Brief:
+        """Return what is told to whoever judges windows before then, and such that are not over."""
+        pools = pools_of(self.moments)
+        whole = pools.filter(pools["action"].is_null())
+        facts = self.facts.filter(pc.less(self.facts["window_start_ms"], until_ms))
+        start, clipped = (integers(facts, name) for name in ("window_start_ms", "clipped"))
+        grid = np.searchsorted(integers(whole, "window_start_ms"), start, side="right") - 1
+        level = np.append(whole["level"].to_numpy(), 0.0)[grid]
+        enough = (np.append(integers(whole, "known_cells"), 0)[grid] >= FEWEST_PEERS) & (level > 0)
+        factor = np.where(enough, clipped / np.where(enough, level, 1), 1)
+        busy = factor > 1
+        told = pa.table({"window_start_ms": start[busy], "factor": factor[busy]})
+        return Brief(pools, told, _FOREVER if self.since_ms is None else self.since_ms + _DAY_MS)
+
+    def judge(self, scored: Sequence[Scored], until_ms: int) -> pa.Table:
+        """Return the findings among candidates, and what is one no more, which has chance 1.
+
+        Parameters
+        ----------
+        scored
+            What was said of all counts of windows that begin before ``until_ms`` and were not
+            judged before, and of those that are not over.
+        until_ms
+            All buckets have closed these windows.
+        """
+        told = [each.candidates for each in scored]
+        candidates = pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *told])
+        surprises = pa.concat_tables(
+            [SURPRISES_SCHEMA.empty_table(), *(each.surprises for each in scored)]
+        )
+        is_open = np.asarray(candidates["is_open"].to_numpy(), bool)
+        surprise = np.asarray(candidates["surprise"].to_numpy(), np.float64)
+        history, start = (integers(candidates, name) for name in ("history", "slot_ms"))
+        worth = np.zeros(len(start))
+        before = pc.less(self.facts["window_start_ms"], until_ms)
+        for at, counts, seen, age in self._windows(self.facts.filter(before), surprises):
+            rows = ~is_open & (start == at)
+            if rows.any():
+                worth[rows] = self.calibration.surprise(surprise[rows], history[rows])
+            self.calibration.learn(counts, seen, age)
+            self.judged_ms = at
+        worth[is_open] = self.calibration.surprise(surprise[is_open], history[is_open])
+        self.facts = self.facts.filter(pc.invert(before))
+        grids = integers(self.moments, "window_start_ms")
+        newest = int(grids[grids <= until_ms].max(initial=_NEVER))
+        self.moments = self.moments.filter(
+            pc.greater_equal(self.moments["window_start_ms"], newest)
+        )
+        least = np.asarray(candidates["least_surprise"].to_numpy(), np.float64)
+        found = _with_chance(candidates, -worth).filter(pa.array(worth >= least))
+        return self._settled(found, pa.array(is_open[worth >= least]), until_ms)
+
+    def _settled(self, found: pa.Table, is_open: pa.Array, until_ms: int) -> pa.Table:
+        """Return what was found, and of what was told before of windows now judged the rest."""
+        is_over = pc.less(self.told["window_start_ms"], until_ms)
+        closed = found.filter(pc.invert(is_open))
+        gone, there = self.told.filter(is_over), set(_keys(closed))
+        gone = gone.filter(pa.array([key not in there for key in _keys(gone)], pa.bool_()))
+        still = found.filter(pc.greater_equal(found["window_start_ms"], until_ms))
+        told = pa.concat_tables([self.told.filter(pc.invert(is_over)), still])
+        self.told = told.take(newest_rows(told))
+        return pa.concat_tables([found, _with_chance(gone, np.zeros(len(gone)))])
+
+    def _windows(
+        self, facts: pa.Table, surprises: pa.Table
+    ) -> Iterator[tuple[int, Floats, Floats, float]]:
+        """Yield each window: its start, surprises, tests, and how much earlier ones have aged."""
+        start, firsts = (integers(facts, name) for name in ("window_start_ms", "firsts"))
+        pools = pools_of(self.moments)
+        whole = pools.filter(pools["action"].is_null())
+        grid = np.searchsorted(integers(whole, "window_start_ms"), start, side="right") - 1
+        cells, known = (np.append(integers(whole, each), 0)[grid] for each in _TESTS)
+        young = np.where(np.append(whole["alpha"].to_numpy(), np.nan)[grid] > 0, cells - known, 0)
+        firsts = np.where(np.append(integers(whole, "firsts"), 0)[grid] >= FEWEST_PEERS, firsts, 0)
+        age = max(_AGE_PER_HOUR ** (self.every_ms / _HOUR_MS), _OLDEST_AGE)
+        first_ms = start[:1] - self.every_ms if self.judged_ms is None else [self.judged_ms]
+        passed = np.diff(start, prepend=first_ms) // self.every_ms
+        row = places(start, integers(surprises, "window_start_ms"))
+        order = np.argsort(row, kind="stable")
+        ends = np.searchsorted(row[order], np.arange(len(start) + 1))
+        kind, place, number = (integers(surprises, each)[order] for each in _IN_BINS)
+        for each, at in enumerate(start.tolist()):
+            mine = slice(ends[each], ends[each + 1])
+            counts = np.zeros((3, BINS))
+            np.add.at(counts, (kind[mine], place[mine]), number[mine])
+            times = (1 - age ** passed[each]) / (1 - age)
+            seen = np.array([firsts[each], young[each] * times, known[each] * times])
+            yield at, counts, seen, float(age ** passed[each])
+
+    def encode(self) -> bytes:
+        """Return it as bytes: JSON, and Arrow IPC streams behind it."""
+        names = ("every_ms", "closed_ms", "since_ms", "judged_ms")
+        told = {name: getattr(self, name) for name in names}
+        head = json.dumps(told | {"seen": self.calibration.seen.tolist()}).encode()
+        kind, place = np.nonzero(self.calibration.counts)
+        counts = {"history": kind, "bin": place, "counts": self.calibration.counts[kind, place]}
+        tables = streamed(self.moments, self.facts, self.told, pa.table(counts))
+        return len(head).to_bytes(4, "big") + head + tables
+
+    @classmethod
+    def decode(cls, block: bytes) -> Everyone:
+        """Read what :meth:`encode` wrote."""
+        length = 4 + int.from_bytes(block[:4], "big")
+        told = json.loads(block[4:length])
+        *tables, bins = streams_in(block[length:])
+        calibration = Calibration.new()
+        calibration.seen = np.array(told.pop("seen"))
+        calibration.counts[integers(bins, "history"), integers(bins, "bin")] = bins["counts"]
+        told["closed_ms"] = {int(bucket): at for bucket, at in told["closed_ms"].items()}
+        moments, facts, findings = tables
+        return cls(moments=moments, facts=facts, told=findings, calibration=calibration, **told)
+
+    def copy(self) -> Everyone:
+        """Return another that goes its own way."""
+        calibration = Calibration(self.calibration.counts, self.calibration.seen)
+        return replace(self, calibration=calibration, closed_ms=dict(self.closed_ms))
+
+
+_TESTS = ("cells", "known_cells")
+_IN_BINS = ("history", "bin", "counts")
+
+
+def _keys(findings: pa.Table) -> Iterator[tuple[object, ...]]:
+    return zip(*(findings[name].to_pylist() for name in KEY), strict=True)
+
+
+def _with_chance(findings: pa.Table, log10: Floats) -> pa.Table:
+    """Return findings, or candidates as such, with their probability."""
+    at = FINDINGS_SCHEMA.get_field_index("log10_probability")
+    chance = pa.array(log10 + 0.0)
+    return findings.select(FINDINGS_SCHEMA.names).set_column(at, FINDINGS_SCHEMA.field(at), chance)

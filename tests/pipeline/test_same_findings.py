@@ -1,0 +1,226 @@
+"""The same events give the same findings, whatever way they take: buckets, batches, live or not.
+
+The operator and the sink are those of a run; a dict stands in Spark's place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kstoolkit as kst
+from kstoolkit.counters.bucket import Reached
+from kstoolkit.counters.counters import Counters
+from kstoolkit.findings.scoring import Scored
+from kstoolkit.findings.stories import find_in_windows, merge_findings
+from kstoolkit.pipeline.operator import MATERIAL, CascadeOperator
+from kstoolkit.pipeline.pipeline import Pipeline, _operator_plan
+from kstoolkit.pipeline.shuffle import BLOCK, REACHED, TICK
+from kstoolkit.pipeline.sink import _scoring, _Views
+from tests.counters.dictblocks import DictBlocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
+START_MS = 20_500 * DAY_MS
+RULES = (kst.Unusual("1 hour", 50), kst.Ceiling("1 hour", 60))
+
+
+class Events(NamedTuple):
+    """Columns of events, one each."""
+
+    time_ms: np.ndarray[Any, np.dtype[np.int64]]
+    user: np.ndarray[Any, Any]
+    action: np.ndarray[Any, Any]
+
+    def take(self, rows: Any) -> Events:
+        return Events(*(column[rows] for column in self))
+
+
+class Told(NamedTuple):
+    """What one bucket told in a batch, as a row of Spark's."""
+
+    kind: str
+    bucket: int
+    level: int
+    payload: bytes
+
+    def __getitem__(self, name: Any) -> Any:
+        return getattr(self, name)
+
+
+def world(seed: int, users: int = 60, hours: int = 60) -> Events:
+    """People of very different rates, some of whom do far more in an hour, in order of time.
+
+    Half of them leave after 40 hours: stream time gets no further then.
+    """
+    draw = np.random.default_rng(seed)
+    rate = draw.lognormal(0.5, 1, (users, 2)) / 2
+    mean = rate[:, :, None] * draw.lognormal(0, 0.5, (users, 2, hours))
+    for user in draw.choice(users, 12, replace=False):
+        mean[user, draw.integers(2), draw.integers(26, hours)] += draw.uniform(15, 80)
+    mean[: users // 2, :, 40:] = 0
+    user, action, hour = np.nonzero(count := draw.poisson(mean))
+    each = np.repeat(np.arange(len(user)), count[user, action, hour])
+    time_ms = START_MS + hour[each] * HOUR_MS + draw.integers(0, HOUR_MS, len(each))
+    order = np.argsort(time_ms, kind="stable")
+    names = np.array([f"user-{number}" for number in range(users)])
+    texts = np.array(["read", "write"])
+    return Events(time_ms[order], names[user[each]][order], texts[action[each]][order])
+
+
+class Way:
+    """A run's operator and sink, one call a batch."""
+
+    def __init__(self, folder: Path, buckets: int, *, live: bool, rules: Any = RULES) -> None:
+        self.cascade = kst.Cascade("1 minute", "1 hour")
+        pipeline = Pipeline(
+            source=kst.simulate(event_count=10), cascade=self.cascade, buckets=buckets, rules=rules
+        )
+        self.rules, self.buckets, self.live = rules, buckets, live
+        self.operators = []
+        for _ in range(buckets):
+            operator = CascadeOperator(_operator_plan(pipeline, rules, live=live))
+            operator.blocks = DictBlocks()  # type: ignore[assignment] # in place of Spark's state
+            self.operators.append(operator)
+        self.folder, self.batch, self.found = folder, 0, list[pa.Table]()
+
+    def count(self, events: Events | None, now_ms: int) -> None:
+        """Count a batch; without events it has ticks alone."""
+        records: dict[int, list[tuple[str, bytes]]] = {}
+        if events is None:
+            records = {bucket: [(TICK, b"")] for bucket in range(self.buckets)}
+        else:
+            panes = events.time_ms // MINUTE_MS * MINUTE_MS
+            counters = Counters.of(panes, pa.array(events.user), pa.array(events.action))
+            reached = np.array(Reached.by_most(counters)).tobytes()
+            records = {bucket: [(REACHED, reached)] for bucket in range(self.buckets)}
+            for bucket, part in counters.by_bucket(self.buckets):
+                records[bucket].append((BLOCK, part.encode()))
+        told: list[Told] = []
+        for bucket, each in records.items():
+            kinds, payloads = zip(*each, strict=True)
+            rows = pd.DataFrame({"kind": kinds, "payload": payloads, "now_ms": now_ms})
+            for out in self.operators[bucket].handleInputRows((bucket,), iter([rows]), None):
+                names = ("kind", "bucket", "level", "payload")
+                told += map(Told._make, zip(*(out[name] for name in names), strict=True))
+        self.found += self._judge(told, now_ms)
+        self.batch += 1
+
+    def _judge(self, told: Sequence[Told], now_ms: int) -> Iterable[pa.Table]:
+        """Do as :meth:`kstoolkit.pipeline.sink.Sink._judge` does, in this process."""
+        place, before = self._place(self.batch), self._place(self.batch - 1)
+        material = []
+        for number, row in enumerate(told):
+            if row.kind == MATERIAL:
+                path = place / f"given-{number}-{row.level}.arrow"
+                path.write_bytes(row.payload)
+                material.append((str(path), path.name))
+        material += [(str(path), path.name) for path in sorted(before.glob("part-pending-*"))]
+        views = _Views.of(before, told, self.buckets)  # type: ignore[arg-type]
+        folders = {"findings": place, "statistics": place}
+        judging = (tuple(self.rules), now_ms)
+        judge = _scoring(material, views.briefs(), self.cascade.levels, judging, folders)
+        scored: dict[str, list[Scored]] = {}
+        numbers = pa.record_batch({"id": pa.array(np.arange(len(material)))})
+        for batch in judge(iter([numbers])):
+            for row in batch.to_pylist():
+                for hidden, name in json.loads(row["files"]):
+                    (place / hidden).rename(name)
+                    if name.endswith(".parquet"):
+                        yield pq.read_table(name)
+                scored.setdefault(row["view"], []).append(Scored.decode(row["scored"]))
+        yield views.judge(scored, self.buckets)
+        views.keep(place)
+
+    def _place(self, batch: int) -> Path:
+        place = self.folder / f"{self.buckets}-{self.live}-{batch}"
+        place.mkdir(exist_ok=True, parents=True)
+        return place
+
+    def findings(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        return by_key(merge_findings(self.found))
+
+
+def by_key(findings: pa.Table) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """Return findings by what they are known by, without when they were seen."""
+    rows = findings.drop_columns(["first_seen_ms", "other_levels"]).to_pylist()
+    names = ("rule", "user", "action", "window_start_ms")
+    return {tuple(row[name] for name in names): row for row in rows}
+
+
+def assert_same(one: dict[tuple[Any, ...], Any], other: dict[tuple[Any, ...], Any]) -> None:
+    assert one.keys() == other.keys()
+    for key, row in one.items():
+        log10 = row["log10_probability"], other[key]["log10_probability"]
+        assert log10[0] == (log10[1] if log10[1] is None else pytest.approx(log10[1], abs=1e-9))
+        assert {**row, "log10_probability": 0} == {**other[key], "log10_probability": 0}
+
+
+def batches(events: Events, number: int, draw: np.random.Generator) -> list[Events]:
+    """Split events, in their order, at any places."""
+    cuts = np.sort(draw.integers(0, len(events.time_ms), number - 1))
+    parts = [events.take(part) for part in np.split(np.arange(len(events.time_ms)), cuts)]
+    return [part for part in parts if len(part.time_ms)]
+
+
+def complete(events: Events) -> pa.Table:
+    """Return the counts of all hours, added up in plain Python."""
+    hours = (events.time_ms // HOUR_MS * HOUR_MS).tolist()
+    counts = Counter(zip(hours, events.user.tolist(), events.action.tolist(), strict=True))
+    rows = [(*key, count) for key, count in counts.items()]
+    names = ("window_start_ms", "user", "action", "count")
+    return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def looked_for(events: Events) -> dict[tuple[Any, ...], Any]:
+    return by_key(find_in_windows({"1 hour": complete(events)}, RULES).table)
+
+
+@pytest.mark.parametrize(("seed", "buckets"), [(1, 1), (2, 8), (3, 64)])
+def test_a_run_that_ends_finds_what_a_look_at_its_counts_does(
+    tmp_path: Path, seed: int, buckets: int
+) -> None:
+    events, draw = world(seed), np.random.default_rng(seed)
+    right = looked_for(events)
+    assert sum(key[0].startswith("Unusual") for key in right) > 5
+    shuffled = events.take(draw.permutation(len(events.time_ms)))
+    way, now_ms = Way(tmp_path, buckets, live=False), START_MS + 90 * DAY_MS
+    for batch in batches(shuffled, 1 + 3 * (seed - 1), draw):
+        way.count(batch, now_ms)
+    way.count(None, now_ms)
+    assert_same(way.findings(), right)
+
+
+@pytest.mark.parametrize(("buckets", "number"), [(1, 40), (8, 150), (64, 20)])
+def test_a_live_run_has_found_the_same_of_windows_that_are_over(
+    tmp_path: Path, buckets: int, number: int
+) -> None:
+    events, draw = world(buckets), np.random.default_rng(number)
+    until_ms = START_MS + 58 * HOUR_MS
+    right = {key: row for key, row in looked_for(events).items() if key[3] < until_ms}
+    assert sum(key[0].startswith("Unusual") for key in right) > 5
+    way = Way(tmp_path, buckets, live=True)
+    came = events.time_ms + draw.integers(0, 8 * MINUTE_MS, len(events.time_ms))  # out of order
+    for batch in batches(events.take(np.argsort(came)), number, draw):
+        way.count(batch, int(batch.time_ms.max()) + 5_000)
+    found = {key: row for key, row in way.findings().items() if key[3] < until_ms}
+    assert_same(found, right)
+
+
+def test_a_run_that_goes_on_has_found_the_same_at_its_end(tmp_path: Path) -> None:
+    events = world(4)
+    way, now_ms = Way(tmp_path, 8, live=False), START_MS + 90 * DAY_MS
+    for part in np.array_split(np.arange(len(events.time_ms)), 3):
+        way.count(events.take(part), now_ms)
+        way.count(None, now_ms)
+    assert_same(way.findings(), looked_for(events))
