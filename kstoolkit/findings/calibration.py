@@ -153,11 +153,11 @@ class Everyone:
     judged_ms: int | None = None
 
     def add(self, moments: Sequence[pa.Table], facts: Sequence[pa.Table]) -> None:
-        """Add what was told of some windows."""
-        self.moments = summed([self.moments, *moments], MOMENTS_SCHEMA)
-        self.facts = summed([self.facts, *facts], FACTS_SCHEMA)
+        """Add what one bucket told of some windows, each of them once."""
+        self.moments = pa.concat_tables([self.moments, *moments])
+        self.facts = pa.concat_tables([self.facts, *facts])
         starts = [integers(each, "window_start_ms") for each in (self.facts, self.moments)]
-        known = [int(start[0]) for start in starts if len(start)]
+        known = [int(start.min()) for start in starts if len(start)]
         known += [] if self.since_ms is None else [self.since_ms]
         self.since_ms = min(known, default=None)
 
@@ -173,6 +173,8 @@ class Everyone:
             moments.append(each.moments.filter(is_new))
             self.closed_ms |= each.closed_ms
         self.add(moments, [each.facts for each in others])
+        self.moments = summed([self.moments], MOMENTS_SCHEMA)
+        self.facts = summed([self.facts], FACTS_SCHEMA)
 
     def closed_by(self, buckets: int) -> int:
         """Return up to when so many buckets have closed their windows, all of them."""
@@ -250,6 +252,8 @@ class Everyone:
         self, facts: pa.Table, surprises: pa.Table
     ) -> Iterator[tuple[int, Floats, Floats, float]]:
         """Yield each window: its start, surprises, tests, and how much earlier ones have aged."""
+        if not len(facts):
+            return
         start, firsts = (integers(facts, name) for name in ("window_start_ms", "firsts"))
         pools = pools_of(self.moments)
         whole = pools.filter(pools["action"].is_null())

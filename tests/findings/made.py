@@ -97,7 +97,9 @@ class Watch:
         until_ms, material = until * HOUR, []
         for baselines, mine in zip(self.buckets, self._split(counts), strict=True):
             closed = baselines.close(mine, until_ms)
-            self.everyone.add([closed.moments], [closed.facts])
+            told = Everyone(self.everyone.every_ms)  # as a bucket tells it
+            told.add([closed.moments], [closed.facts])
+            self.everyone.take_in([told])
             material.append(_told(closed.material, is_open=False))
         if going_on is not None:
             for baselines, mine in zip(self.buckets, self._split(going_on), strict=True):
