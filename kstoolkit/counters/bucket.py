@@ -604,8 +604,8 @@ class Bucket:
                 open_ms = min(open_ms, self._first_held_ms(level, meta) - window.every_ms)
                 until_ms = max((open_ms // window.every_ms + 1) * window.every_ms, from_ms)
             is_told = level in self.told_closed
-            parts = self.closed(level, from_ms, until_ms) if is_told and until_ms > from_ms else ()
-            rest = self.closed(level, until_ms, FOREVER) if is_told and last else ()
+            parts = Begun(self, level, from_ms, until_ms) if is_told and until_ms > from_ms else ()
+            rest = Begun(self, level, until_ms, FOREVER) if is_told and last else ()
             # What expires with this batch is taken out of state below.
             closed = list(parts) if self.live else parts
             done.closing[level] = Closing(from_ms, until_ms, closed, rest, meta.latest_ms)
@@ -646,6 +646,22 @@ class Bucket:
             first_ms = min(first_ms, window.first_of(meta.held_from_ms[above]))
             above = self.cascade.parent(above)
         return first_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The counters of a level's windows that begin at some time, read as often as is asked for.
+
+    For rules look at them by several parts of an action, one behind the other.
+    """
+
+    bucket: Bucket
+    level: int
+    from_ms: int
+    until_ms: int
+
+    def __iter__(self) -> Iterator[tuple[int, Counters]]:
+        return self.bucket.closed(self.level, self.from_ms, self.until_ms)
 
 
 @dataclass(slots=True)

@@ -37,7 +37,12 @@ learnt          int64                       how many windows had events
 total           int64                       sum of all that was learnt
 squares         double                      sum of its squares
 top, second     double                      the two highest counts, as aged as at ``last_ms``
+rise, highest   double                      evidence that the level has risen, and the highest of it
+rising_ms       double                      since when there is any, epoch ms UTC
+block, spread   double                      of the present 24 windows, Σ counts and Σ their squares
 ==============  ==========================  ===================================================
+
+The last five are there where a rule watches them: see :mod:`~kstoolkit.findings.lasting`.
 
 First windows: ``action``, and over all first windows of its cells ``number``, ``sum`` and
 ``sum_of_squares``. Version 1, of earlier releases, learnt otherwise: it is not read, and what is
@@ -47,13 +52,25 @@ usual is learnt anew from the counts that there are.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import FormatError
+from kstoolkit.findings.lasting import (
+    AS_IS,
+    BLOCK,
+    LASTING_SCHEMA,
+    NEWCOMERS_SCHEMA,
+    NOTHING,
+    RISING,
+    Rise,
+    Watch,
+    evenness,
+    ready_after,
+)
 from kstoolkit.findings.peers import (
     FACTS_SCHEMA,
     FEWEST_WINDOWS,
@@ -69,11 +86,15 @@ from kstoolkit.findings.peers import (
     streamed,
     streams_in,
 )
+from kstoolkit.findings.tails import PRIOR_DISPERSION, own_dispersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kstoolkit.findings.peers import Flags, Floats, Integers
+
+    _Law = dict[str, Floats | Integers]
+    """Columns of LASTING_SCHEMA by name."""
 
 
 _VERSION, _EARLIER = 2, 1
@@ -102,7 +123,8 @@ _CLIPPED_AT = 5
 class Cells:
     """One value a cell in each column, as the table above says; ascending by key.
 
-    ``users`` and ``actions`` are the dictionaries that keys point into. Before any window with
+    ``users`` and ``actions`` are the dictionaries that keys point into. ``watched`` has the last
+    five columns as rows, or none where nothing is watched. Before any window with
     events ``first_ms`` is ``_FOREVER`` and ``last_ms`` is ``_NEVER``.
     """
 
@@ -116,12 +138,14 @@ class Cells:
     squares: Floats
     top: Floats
     second: Floats
+    watched: Floats
 
     @classmethod
     def empty(cls) -> Cells:
         """Return no cells."""
-        none, texts = np.empty(0, np.int64), pa.array([], pa.string())
-        return cls(texts, texts, none, none, none, none, none, *(np.empty(0) for _ in range(3)))
+        texts = pa.array([], pa.string())
+        columns: dict[str, Any] = {name: np.empty(0, kind) for name, kind in _COLUMNS.items()}
+        return cls(texts, texts, **columns, watched=np.empty((0, 0)))
 
     @classmethod
     def from_table(cls, table: pa.Table, actions: pa.Array) -> Cells:
@@ -131,8 +155,13 @@ class Cells:
         if np.any(action < 0):
             message = f"{len(table)} cells of which the actions are cut off"
             raise FormatError(message, hint=_DAMAGED)
-        columns = {name: table[name].to_numpy().copy() for name in _COLUMNS if name != "key"}
-        return cls(users, actions, user << _ACTION_BITS | action, **columns)
+        columns: dict[str, Any] = {
+            name: table[name].to_numpy().copy() for name in _COLUMNS if name != "key"
+        }
+        told = [table[name].to_numpy() for name in _WATCHED if name in table.column_names]
+        columns["watched"] = np.array(told, np.float64).reshape(len(told), len(table))
+        columns["key"] = user << _ACTION_BITS | action
+        return cls(users, actions, **columns)
 
     def to_table(self) -> pa.Table:
         """Return the cells as a table: user and action as text by dictionary, then the rest."""
@@ -142,6 +171,7 @@ class Cells:
             for codes, texts in coded
         ]
         columns = {name: getattr(self, name) for name in _COLUMNS if name != "key"}
+        columns |= dict(zip(_WATCHED, self.watched, strict=False))
         return pa.table({"user": names[0], "action": names[1]} | columns)
 
     def __len__(self) -> int:
@@ -178,14 +208,17 @@ class Cells:
         nothing = np.zeros(len(new), np.int64)
         added = {"key": new, "first_ms": nothing + _FOREVER, "last_ms": nothing + _NEVER}
         order = np.argsort(np.concatenate([self.key, new]), kind="stable")
-        for name in _COLUMNS:
-            column = np.concatenate([getattr(self, name), added.get(name, nothing)])
+        for name, kind in _COLUMNS.items():
+            column = np.concatenate([getattr(self, name), added.get(name, nothing).astype(kind)])
             setattr(self, name, column[order])
+        watched = np.zeros((len(self.watched), len(new)))
+        self.watched = np.concatenate([self.watched, watched], axis=1)[:, order]
 
     def keep(self, rows: Flags) -> None:
         """Forget all other cells, and the users that only they had."""
         for name in _COLUMNS:
             setattr(self, name, getattr(self, name)[rows])
+        self.watched = self.watched[:, rows]
         self.users, user = _prune(self.users, self.user)
         self.key = user << _ACTION_BITS | self.action
 
@@ -203,12 +236,18 @@ class Cells:
 
     def forget(self, cell: Integers) -> None:
         """Have cells begin anew."""
-        for name in ("learnt", "total", "squares", "top", "second"):
+        for name in _COLUMNS.keys() - {"key", "first_ms", "last_ms"}:
             getattr(self, name)[cell] = 0
+        self.watched[:, cell] = 0
         self.first_ms[cell], self.last_ms[cell] = _FOREVER, _NEVER
 
 
-_COLUMNS = tuple(field.name for field in fields(Cells) if field.name not in {"users", "actions"})
+_COLUMNS = {
+    field.name: np.int64 if field.type == "Integers" else np.float64
+    for field in fields(Cells)
+    if field.name not in {"users", "actions", "watched"}
+}
+_WATCHED = ("rise", "highest", "rising_ms", "block", "spread")
 
 
 def _extend(known: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, Integers]:
@@ -233,12 +272,16 @@ class Closed:
     its cell when the window began: ``window_start_ms``, ``user``, ``action``, ``count``,
     ``n``, ``sum``, ``sum_of_squares``, ``second`` (its second-highest window, aged). ``moments``
     and ``facts`` are of :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA` and
-    :data:`~kstoolkit.findings.peers.FACTS_SCHEMA`.
+    :data:`~kstoolkit.findings.peers.FACTS_SCHEMA`; ``lasting`` and ``newcomers``, of
+    :data:`~kstoolkit.findings.lasting.LASTING_SCHEMA` and
+    :data:`~kstoolkit.findings.lasting.NEWCOMERS_SCHEMA`, are what is watched.
     """
 
     material: pa.Table
     moments: pa.Table
     facts: pa.Table
+    lasting: pa.Table
+    newcomers: pa.Table
 
 
 _HISTORY = ("n", "sum", "sum_of_squares", "second")
@@ -260,6 +303,8 @@ class Baselines:
         Number of first windows, sum of their counts and of the squares, a row an action.
     closed_ms
         Windows that begin before this are learnt from, and later ones are not.
+    watch
+        What is watched beside single counts.
 
     Examples
     --------
@@ -277,14 +322,19 @@ class Baselines:
     cells: Cells
     firsts: Floats
     closed_ms: int = _NEVER
+    watch: Watch = NOTHING
+
+    def __post_init__(self) -> None:
+        if self.watch and not len(self.cells.watched):
+            self.cells.watched = np.zeros((len(_WATCHED), len(self.cells)))
 
     @classmethod
-    def empty(cls, size_ms: int, every_ms: int | None = None) -> Baselines:
+    def empty(cls, size_ms: int, every_ms: int | None = None, watch: Watch = NOTHING) -> Baselines:
         """Return the baselines of a bucket that has seen nothing; ``every_ms`` is for hops."""
-        return cls(size_ms, every_ms or size_ms, Cells.empty(), np.empty((0, 3)))
+        return cls(size_ms, every_ms or size_ms, Cells.empty(), np.empty((0, 3)), watch=watch)
 
     @classmethod
-    def decode(cls, block: bytes) -> Baselines:
+    def decode(cls, block: bytes, watch: Watch = NOTHING) -> Baselines:
         """Read what :meth:`encode` wrote.
 
         Raises
@@ -302,7 +352,7 @@ class Baselines:
         size_ms, every_ms, closed_ms = (int(cells.schema.metadata[key.encode()]) for key in _WINDOW)
         read = Cells.from_table(cells, firsts["action"].combine_chunks())
         sums = np.column_stack([firsts[name].to_numpy() for name in _FIRSTS])
-        return cls(size_ms, every_ms, read, sums, closed_ms)
+        return cls(size_ms, every_ms, read, sums, closed_ms, watch)
 
     @staticmethod
     def is_earlier(block: bytes) -> bool:
@@ -344,10 +394,12 @@ class Baselines:
         self.firsts = self._firsts()
         history = np.zeros((len(_HISTORY), len(start)))
         facts, moments, since_ms = [], [MOMENTS_SCHEMA.empty_table()], self.closed_ms
+        told, came = [LASTING_SCHEMA.empty_table()], [NEWCOMERS_SCHEMA.empty_table()]
         for at, rows in _by_window(start):
             moments += self._moments(since_ms, at)
-            history[:, rows], fact = self._pass(at, cell[rows], count[rows])
+            history[:, rows], fact, new = self._pass(at, cell[rows], count[rows], told)
             facts.append((at, *fact))
+            came += self._newcomers(at, new)
             since_ms = at
         if until_ms < _FOREVER:
             moments += self._moments(since_ms, until_ms)
@@ -358,6 +410,8 @@ class Baselines:
             _beside(counts, history).filter(pa.array(count >= floor)),
             pa.concat_tables(moments),
             pa.table(list(columns), schema=FACTS_SCHEMA),
+            pa.concat_tables(told),
+            pa.concat_tables(came),
         )
 
     def compare(self, counts: pa.Table | pa.RecordBatch) -> pa.Table:
@@ -373,8 +427,10 @@ class Baselines:
         history[:, known] = n, self.cells.total[cell], self.cells.squares[cell], aged
         return _beside(counts, history)
 
-    def _pass(self, at: int, cell: Integers, count: Integers) -> tuple[Floats, tuple[int, int]]:
-        """Learn from one window; return what was known before, and the window's facts."""
+    def _pass(
+        self, at: int, cell: Integers, count: Integers, told: list[pa.Table]
+    ) -> tuple[Floats, tuple[int, int], Integers]:
+        """Learn from one window; return what was known before, the window's facts, newcomers."""
         cells = self.cells
         cells.forget(cell[cells.last_ms[cell] < at - self._remembered_ms])
         n = self._windows(cell, at)
@@ -390,9 +446,67 @@ class Baselines:
         clipped = int(np.minimum(count, most)[was_known].sum())
         new = np.flatnonzero(~known)
         self.firsts += first_terms(cells.action[cell[new]], count[new], len(cells.actions))
+        if self.watch.factor is not None:
+            told.append(self._rise(at, cell, count, n, self.watch.factor))
+        if self.watch.evenness:
+            told.append(self._even(at, cell, count, n))
         at_most = (np.floor(_MOST_OF_SECOND * cells.second[cell]) + _MOST_BESIDES).astype(np.int64)
         cells.learn(cell, at, count, at_most)
-        return history, (clipped, len(new))
+        return history, (clipped, len(new)), cells.action[cell[new]]
+
+    def _rise(
+        self, at: int, cell: Integers, count: Integers, n: Integers, factor: float
+    ) -> pa.Table:
+        """Add up the evidence that levels have risen; return what there is more than ever."""
+        cells, ready = self.cells, np.flatnonzero(n >= ready_after(self.every_ms))
+        cell, count, n = cell[ready], count[ready], n[ready]
+        total, pooled = cells.total[cell].astype(np.float64), np.array(PRIOR_DISPERSION)
+        mean, bursty = total / n, own_dispersion(n, total, cells.squares[cell], pooled)
+        quiet = (at - cells.last_ms[cell]) / self.every_ms - 1
+        before = Rise(*cells.watched[:3, cell])
+        rise = before.after(count, at, (quiet, mean, bursty), factor=factor)
+        surprise, earlier = rise.surprise()
+        highest = np.maximum(rise.highest, rise.evidence)
+        cells.watched[:3, cell] = rise.evidence, highest, rise.since_ms
+        law: _Law = {"since_ms": rise.since_ms, "mean": mean, "dispersion": bursty}
+        law |= {"surprise": surprise, "before": earlier, "count": count, "n": n}
+        return self._told(at, cell, law, RISING)
+
+    def _even(self, at: int, cell: Integers, count: Integers, n: Integers) -> pa.Table:
+        """Add a window to its cells' block of 24; return which of them that ends are even."""
+        cells = self.cells
+        goes_on = (cells.last_ms[cell] - cells.first_ms[cell]) // self.every_ms >= n - n % BLOCK
+        told = np.where(goes_on, cells.watched[3:, cell], 0) + np.power(count, [[1], [2]])
+        cells.watched[3:, cell] = told
+        ends = np.flatnonzero(n % BLOCK == BLOCK - 1)
+        cell, count, nothing = cell[ends], count[ends], np.zeros(len(ends))
+        total, squares = told[:, ends]
+        law: _Law = {"since_ms": np.full(len(ends), at - (BLOCK - 1) * self.every_ms)}
+        law |= {"mean": total / BLOCK, "dispersion": nothing, "before": nothing}
+        law |= {"surprise": evenness(total, squares)}
+        law |= {"count": count, "n": nothing + BLOCK}
+        return self._told(at, cell, law, AS_IS)
+
+    def _told(self, at: int, cell: Integers, law: _Law, history: int) -> pa.Table:
+        """Return what is surprising of some cells, and more so than before."""
+        some = np.flatnonzero((law["surprise"] >= 1) & (law["surprise"] > law["before"]))
+        if not len(some):
+            return LASTING_SCHEMA.empty_table()
+        who = self.cells.users.take(pa.array(self.cells.user[cell[some]]))
+        what = self.cells.actions.take(pa.array(self.cells.action[cell[some]]))
+        told = {name: column[some] for name, column in law.items()}
+        told |= {"window_start_ms": np.full(len(some), at), "user": who, "action": what}
+        told |= {"history": np.full(len(some), history)}
+        columns = [pa.array(told[f.name]).cast(f.type) for f in LASTING_SCHEMA]
+        return pa.table(columns, schema=LASTING_SCHEMA)
+
+    def _newcomers(self, at: int, action: Integers) -> list[pa.Table]:
+        """Return how many cells of each action are new in a window, where that is watched."""
+        if not (self.watch.newcomers and len(action)):
+            return []
+        some, number = np.unique(action, return_counts=True)
+        what = self.cells.actions.take(pa.array(some)).cast(pa.string())
+        return [pa.table([np.full(len(some), at), what, number], schema=NEWCOMERS_SCHEMA)]
 
     def _moments(self, after_ms: int, until_ms: int) -> list[pa.Table]:
         """Return the moments at each time of the grid that comes then, as long as any are known."""

@@ -30,7 +30,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, KEY, newest_rows
+from kstoolkit.findings.lasting import AS_IS, LASTING_SCHEMA, NEWCOMERS, NEWCOMERS_SCHEMA
 from kstoolkit.findings.peers import (
     FACTS_SCHEMA,
     FEWEST_PEERS,
@@ -42,6 +44,7 @@ from kstoolkit.findings.peers import (
     streams_in,
     summed,
 )
+from kstoolkit.findings.rules import watched
 from kstoolkit.findings.scoring import (
     BINS,
     BINS_PER_DECADE,
@@ -50,13 +53,18 @@ from kstoolkit.findings.scoring import (
     LIGHTEST,
     SURPRISES_SCHEMA,
     Brief,
+    score_lasting,
+    score_newcomers,
 )
+from kstoolkit.formats.actions import with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kstoolkit.findings.peers import Floats, Integers
+    from kstoolkit.findings.rules import By, Rule
     from kstoolkit.findings.scoring import Scored
+    from kstoolkit.windows import Window
 
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 _NEVER, _FOREVER = -(1 << 62), 1 << 62
@@ -66,6 +74,7 @@ _KNOWN_BELOW = 2e-3
 _CENSORED_FROM = 0.8
 _FEWEST_SEEN, _FEWEST_EXCESSES = 500, 5
 _NOMINAL, _NOTHING = 1 / float(np.log(10)), 1e-300
+_HISTORIES = AS_IS + 1
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +94,7 @@ class Calibration:
     @classmethod
     def new(cls) -> Calibration:
         """Return that of nothing seen."""
-        return cls(np.zeros((3, BINS)), np.zeros(3))
+        return cls(np.zeros((_HISTORIES, BINS)), np.zeros(_HISTORIES))
 
     def surprise(self, told: Floats, history: Integers) -> Floats:
         """Return what surprise is worth: -log₁₀ of how often so much, or more, comes up.
@@ -93,7 +102,7 @@ class Calibration:
         Where that is not known, it is what it seems for who has a history, else nothing.
         """
         seen_enough = self.seen >= _FEWEST_SEEN
-        worth = np.where(seen_enough[history] | (history == KNOWN), told, 0)
+        worth = np.where(seen_enough[history] | (history >= KNOWN), told, 0)
         for kind in np.flatnonzero(seen_enough):
             tail = np.maximum(np.cumsum(self.counts[kind][::-1])[::-1] / self.seen[kind], _NOTHING)
             first = max(int(np.argmax(tail <= _KNOWN_BELOW)), BINS_PER_DECADE)
@@ -118,7 +127,7 @@ class Calibration:
 
     def learn(self, counts: Floats, seen: Floats, age: float) -> None:
         """Put in a window; all earlier ones are aged."""
-        self.counts = self.counts * age + counts
+        self.counts = np.maximum(self.counts * age + counts, 0)
         self.seen = self.seen * age + seen
 
 
@@ -135,6 +144,11 @@ class Everyone:
         :data:`~kstoolkit.findings.peers.FACTS_SCHEMA`.
     told
         Findings of windows that are not over.
+    lasting, newcomers
+        What buckets saw of windows that are not judged yet, where rules watch that: see
+        :mod:`~kstoolkit.findings.lasting`.
+    arrived
+        How many newcomers each action usually has, as baselines' bytes; none before there were any.
     closed_ms
         Up to when each bucket has closed its windows.
     calibration
@@ -147,15 +161,26 @@ class Everyone:
     moments: pa.Table = field(default_factory=MOMENTS_SCHEMA.empty_table)
     facts: pa.Table = field(default_factory=FACTS_SCHEMA.empty_table)
     told: pa.Table = field(default_factory=FINDINGS_SCHEMA.empty_table)
+    lasting: pa.Table = field(default_factory=LASTING_SCHEMA.empty_table)
+    newcomers: pa.Table = field(default_factory=NEWCOMERS_SCHEMA.empty_table)
+    arrived: bytes = b""
     closed_ms: dict[int, int] = field(default_factory=dict)
     calibration: Calibration = field(default_factory=Calibration.new)
     since_ms: int | None = None
     judged_ms: int | None = None
 
-    def add(self, moments: Sequence[pa.Table], facts: Sequence[pa.Table]) -> None:
+    def add(
+        self,
+        moments: Sequence[pa.Table],
+        facts: Sequence[pa.Table],
+        lasting: Sequence[pa.Table] = (),
+        newcomers: Sequence[pa.Table] = (),
+    ) -> None:
         """Add what one bucket told of some windows, each of them once."""
         self.moments = pa.concat_tables([self.moments, *moments])
         self.facts = pa.concat_tables([self.facts, *facts])
+        self.lasting = pa.concat_tables([self.lasting, *lasting])
+        self.newcomers = pa.concat_tables([self.newcomers, *newcomers])
         starts = [integers(each, "window_start_ms") for each in (self.facts, self.moments)]
         known = [int(start.min()) for start in starts if len(start)]
         known += [] if self.since_ms is None else [self.since_ms]
@@ -172,7 +197,8 @@ class Everyone:
             is_new = pc.greater(each.moments["window_start_ms"], told_ms)
             moments.append(each.moments.filter(is_new))
             self.closed_ms |= each.closed_ms
-        self.add(moments, [each.facts for each in others])
+        told = ([getattr(each, name) for each in others] for name in _OF_WINDOWS)
+        self.add(moments, *told)
         self.moments = summed([self.moments], MOMENTS_SCHEMA)
         self.facts = summed([self.facts], FACTS_SCHEMA)
 
@@ -199,6 +225,56 @@ class Everyone:
         told = pa.table({"window_start_ms": start[busy], "factor": factor[busy]})
         return Brief(pools, told, _FOREVER if self.since_ms is None else self.since_ms + _DAY_MS)
 
+    def watched(
+        self,
+        rules: Sequence[Rule],
+        window: Window,
+        until_ms: int,
+        *,
+        by: By = None,
+        parts: Sequence[str] | None = None,
+        seen_ms: int | None = None,
+    ) -> list[Scored]:
+        """Return what rules say of what buckets saw of windows that begin before ``until_ms``.
+
+        Of each window it is told once. ``parts`` is what those of actions are called; the rest is
+        as of :func:`~kstoolkit.findings.scoring.score`.
+        """
+        if not (watch := watched(rules, window, by)):
+            return []
+        told, metadata = [], with_parts(pa.schema([]), parts).metadata
+        is_over = pc.less(self.lasting["window_start_ms"], until_ms)
+        rows = self.lasting.filter(is_over).replace_schema_metadata(metadata)
+        self.lasting = self.lasting.filter(pc.invert(is_over))
+        if len(rows):
+            pools = pools_of(self.moments)
+            told.append(score_lasting(rows, pools, rules, window, by=by, seen_ms=seen_ms))
+        if watch.newcomers and self.since_ms is not None:
+            counts, actions = self._arrivals(until_ms)
+            counts = counts.replace_schema_metadata(metadata)
+            told.append(score_newcomers(counts, actions, rules, window, by=by, seen_ms=seen_ms))
+        return told
+
+    def _arrivals(self, until_ms: int) -> tuple[pa.Table, int]:
+        """Learn how many newcomers each action had; return that beside what was known before.
+
+        On the first day everybody is one: that teaches nothing.
+        """
+        known = Baselines.empty(self.every_ms)
+        if self.arrived:
+            known = Baselines.decode(self.arrived)
+        since_ms = max(known.closed_ms, (self.since_ms or 0) + _DAY_MS)
+        start = self.newcomers["window_start_ms"]
+        is_over = pc.less(start, until_ms)
+        some = self.newcomers.filter(pc.and_(is_over, pc.greater_equal(start, since_ms)))
+        self.newcomers = self.newcomers.filter(pc.invert(is_over))
+        counts = some.group_by(["window_start_ms", "action"]).aggregate([("count", "sum")])
+        counts = counts.rename_columns(["window_start_ms", "action", "count"])
+        counts = counts.append_column("user", pa.repeat(NEWCOMERS, len(counts)))
+        closed = known.close(counts, until_ms)
+        self.arrived = known.encode()
+        return closed.material, len(known.cells.actions)
+
     def judge(self, scored: Sequence[Scored], until_ms: int) -> pa.Table:
         """Return the findings among candidates, and what is one no more, which has chance 1.
 
@@ -218,12 +294,15 @@ class Everyone:
         is_open = np.asarray(candidates["is_open"].to_numpy(), bool)
         surprise = np.asarray(candidates["surprise"].to_numpy(), np.float64)
         history, start = (integers(candidates, name) for name in ("history", "slot_ms"))
-        worth = np.zeros(len(start))
+        worth, earlier = np.zeros(len(start)), np.full(len(start), -np.inf)
+        was = np.asarray(candidates["before"].to_numpy(), np.float64)
         before = pc.less(self.facts["window_start_ms"], until_ms)
         for at, counts, seen, age in self._windows(self.facts.filter(before), surprises):
             rows = ~is_open & (start == at)
             if rows.any():
                 worth[rows] = self.calibration.surprise(surprise[rows], history[rows])
+                rows &= was > 0
+                earlier[rows] = self.calibration.surprise(was[rows], history[rows])
             self.calibration.learn(counts, seen, age)
             self.judged_ms = at
         worth[is_open] = self.calibration.surprise(surprise[is_open], history[is_open])
@@ -234,8 +313,9 @@ class Everyone:
             pc.greater_equal(self.moments["window_start_ms"], newest)
         )
         least = np.asarray(candidates["least_surprise"].to_numpy(), np.float64)
-        found = _with_chance(candidates, -worth).filter(pa.array(worth >= least))
-        return self._settled(found, pa.array(is_open[worth >= least]), until_ms)
+        passes = (worth >= least) & (earlier < least)
+        found = _with_chance(candidates, -worth).filter(pa.array(passes))
+        return self._settled(found, pa.array(is_open[passes]), until_ms)
 
     def _settled(self, found: pa.Table, is_open: pa.Array, until_ms: int) -> pa.Table:
         """Return what was found, and of what was told before of windows now judged the rest."""
@@ -270,10 +350,11 @@ class Everyone:
         kind, place, number = (integers(surprises, each)[order] for each in _IN_BINS)
         for each, at in enumerate(start.tolist()):
             mine = slice(ends[each], ends[each + 1])
-            counts = np.zeros((3, BINS))
+            counts = np.zeros((_HISTORIES, BINS))
             np.add.at(counts, (kind[mine], place[mine]), number[mine])
             times = (1 - age ** passed[each]) / (1 - age)
-            seen = np.array([firsts[each], young[each] * times, known[each] * times])
+            grown = known[each] * times
+            seen = np.array([firsts[each], young[each] * times, grown, grown, 0])
             yield at, counts, seen, float(age ** passed[each])
 
     def encode(self) -> bytes:
@@ -283,7 +364,9 @@ class Everyone:
         head = json.dumps(told | {"seen": self.calibration.seen.tolist()}).encode()
         kind, place = np.nonzero(self.calibration.counts)
         counts = {"history": kind, "bin": place, "counts": self.calibration.counts[kind, place]}
-        tables = streamed(self.moments, self.facts, self.told, pa.table(counts))
+        arrived = pa.table({"arrived": pa.array([self.arrived], pa.binary())})
+        known = (self.moments, self.facts, self.told, self.lasting, self.newcomers, arrived)
+        tables = streamed(*known, pa.table(counts))
         return len(head).to_bytes(4, "big") + head + tables
 
     @classmethod
@@ -296,8 +379,9 @@ class Everyone:
         calibration.seen = np.array(told.pop("seen"))
         calibration.counts[integers(bins, "history"), integers(bins, "bin")] = bins["counts"]
         told["closed_ms"] = {int(bucket): at for bucket, at in told["closed_ms"].items()}
-        moments, facts, findings = tables
-        return cls(moments=moments, facts=facts, told=findings, calibration=calibration, **told)
+        names = ("moments", "facts", "told", "lasting", "newcomers")
+        told |= dict(zip(names, tables, strict=False)) | {"calibration": calibration}
+        return cls(arrived=tables[-1]["arrived"][0].as_py(), **told)
 
     def copy(self) -> Everyone:
         """Return another that goes its own way."""
@@ -305,6 +389,7 @@ class Everyone:
         return replace(self, calibration=calibration, closed_ms=dict(self.closed_ms))
 
 
+_OF_WINDOWS = ("facts", "lasting", "newcomers")
 _TESTS = ("cells", "known_cells")
 _IN_BINS = ("history", "bin", "counts")
 

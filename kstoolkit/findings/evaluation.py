@@ -2,7 +2,8 @@
 
 A label says that a user is abnormal from some moment on and before another, in what way, and, where
 it is one, in which action. A finding tells a label's truth if it is about that user, its window
-overlaps that time, and it is not about another action. What tells no label's truth is a false
+overlaps that time, and it is not about another action; a finding of newcomers is about all whose
+labels begin in its window. What tells no label's truth is a false
 alarm; so is what is found of machines that may do what they do, which labels call ordinary.
 
     recall        share of a kind's labels that some finding tells
@@ -30,7 +31,7 @@ from pyarrow.csv import read_csv
 from pyarrow.json import read_json
 
 from kstoolkit.errors import ColumnError, ConfigurationError, InputError
-from kstoolkit.findings.finding import Choice, Findings, ends_ms
+from kstoolkit.findings.finding import CAMPAIGN, Choice, Findings, ends_ms
 from kstoolkit.findings.peers import codes_in, encoded, integers
 from kstoolkit.moments import moment_ms
 from kstoolkit.records import Record, Records, Source, of_source, rows_html
@@ -262,6 +263,10 @@ def _pairs(findings: Findings, labels: Labels) -> tuple[Integers, Integers]:
     within = np.arange(len(finding)) - np.repeat(np.cumsum(number) - number, number)
     label = order[first[finding] + within]
     starts, ends = integers(table, "window_start_ms"), np.asarray(ends_ms(table), np.int64)
+    for each in np.flatnonzero(_flags(pc.equal(table["kind"], CAMPAIGN))):
+        new = np.flatnonzero((labels.since_ms >= starts[each]) & (labels.since_ms < ends[each]))
+        finding = np.append(finding, np.full(len(new), each))
+        label = np.append(label, new)
     overlaps = (starts[finding] < labels.until_ms[label]) & (ends[finding] > labels.since_ms[label])
     wanted = labels.action.take(pa.array(label))
     done = table["action"].take(pa.array(finding)).combine_chunks()

@@ -35,6 +35,7 @@ _MONTHS = (
 )
 _TO = "\N{EN DASH}"
 LONGER = "Longer"  # the kind of rule that is about how long sessions last
+_DRIFT, _EVEN, CAMPAIGN = "Drift", "TooEven", "Campaign"  # about what lasts, and who is new
 _PLAIN_EXPONENT = 6
 _LEAST_TOLD = -9
 _MANTISSA_OVERFLOW = 10
@@ -55,7 +56,11 @@ def sentence(finding: Finding) -> str:
     """
     often = "once" if finding.count == 1 else f"{format_count(finding.count)} times"
     did = f"{_what(finding)} {often}" if finding.by != () else _in_all(finding.count)
-    parts: list[str | None] = [f"{finding.user} did {did} {_when(finding)}{_lasting(finding)}"]
+    who = f"{finding.user} did {did}"
+    if finding.kind == CAMPAIGN:
+        what = "anything" if finding.by == () else _what(finding)
+        who = f"{counted(finding.count, 'users')} did {what} for the first time"
+    parts: list[str | None] = [f"{who} {_when(finding)}{_lasting(finding)}"]
     if finding.ceiling is not None:
         one = _one(finding)
         per = one if one.startswith("a") else f"in {one}"
@@ -64,10 +69,14 @@ def sentence(finding: Finding) -> str:
         parts.append(too_long(finding))
     parts.append(_usual(finding))
     if finding.log10_probability is not None:
-        parts.append(f"chance of this or more: {chance(finding.log10_probability)}")
+        of = _CHANCE_OF.get(finding.kind, "this or more")
+        parts.append(f"chance of {of}: {chance(finding.log10_probability)}")
     if finding.first_seen_window is not None:
         parts.append(f"first seen in a window of {finding.first_seen_window}")
     return "; ".join(part for part in parts if part) + "."
+
+
+_CHANCE_OF = {_DRIFT: "so much for so long", _EVEN: "this or more even"}
 
 
 def too_long(finding: Finding) -> str:
@@ -76,7 +85,11 @@ def too_long(finding: Finding) -> str:
 
 
 def _lasting(finding: Finding) -> str:
-    """Say of a session how long it was."""
+    """Say of a session how long it was, and since when a level lasts."""
+    if finding.since_ms is not None:
+        since = moment_of(finding.since_ms)
+        as_before = "and more than usual ever" if finding.kind == _DRIFT else "as evenly as ever"
+        return f", {as_before} since {_clock(since)} on {_day(since)}"
     if finding.session_end_ms is None:
         return ""
     lasted_ms = finding.session_end_ms - finding.window_start_ms
@@ -140,6 +153,11 @@ def _usual(finding: Finding) -> str | None:
         has_limit = finding.ceiling is not None or finding.kind == LONGER
         return None if has_limit else "what is usual is unknown (too few peers)"
     n, number = finding.baseline_windows, format_count(finding.peers)
+    if finding.kind == _EVEN:
+        return f"by chance alone 95 % of these {n} {_many(finding, n)} would have {between}"
+    if finding.kind == CAMPAIGN:
+        earlier = f"{format_count(n)} earlier {_many(finding, n)}"
+        return f"usually {between} do in {_one(finding)} ({earlier})"
     if n >= FEWEST_WINDOWS:
         own = f"it usually does {between} in {_one(finding)}"
         peers = f", {number} peers" if finding.peers else ""
@@ -273,6 +291,7 @@ FINDINGS_SCHEMA = pa.schema(
         ("other_levels", pa.map_(pa.string(), pa.int64())),
         ("by", pa.string()),
         ("session_end_ms", pa.int64()),
+        ("since_ms", pa.int64()),
     ]
 )
 """The table of findings, as it is stored: the fields of :class:`Finding`, one row each.
@@ -338,6 +357,8 @@ class Finding(Viewed):
         looks at all that a user does: ``action`` is then their one text.
     session_end_ms
         Of a session, the time of its last event; ``window_ms`` is then minus its gap.
+    since_ms
+        Since when it lasts, epoch ms UTC, if the rule is about that.
     """
 
     rule: str
@@ -359,6 +380,7 @@ class Finding(Viewed):
     other_levels: dict[str, int] = field(default_factory=dict)
     by: tuple[str, ...] | None = None
     session_end_ms: int | None = None
+    since_ms: int | None = None
 
     @property
     def parts(self) -> dict[str, str | None]:
@@ -426,7 +448,7 @@ class Finding(Viewed):
 
 def as_stored(findings: pa.Table) -> pa.Table:
     """Return findings with the columns of :data:`FINDINGS_SCHEMA`, of which old ones lack some."""
-    for name in ("by", "session_end_ms"):
+    for name in ("by", "session_end_ms", "since_ms"):
         if name not in findings.column_names:
             nothing = pa.nulls(findings.num_rows, FINDINGS_SCHEMA.field(name).type)
             findings = findings.append_column(name, nothing)
@@ -504,6 +526,7 @@ class Findings(Viewed, Sequence[Finding]):
         import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
 
         times = {"window_start_ms": "window_start", "first_seen_ms": "first_seen"}
+        times["since_ms"] = "since"
         table = self._in_parts().drop_columns(["other_levels", "window_ms", "session_end_ms"])
         for name, timestamp in times.items():
             at = table.schema.get_field_index(name)

@@ -24,7 +24,7 @@ import os
 import tomllib
 from collections.abc import Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, OutputError, guessed
+from kstoolkit.findings.lasting import Watch
 from kstoolkit.formats.actions import checked
 from kstoolkit.markup import plain, shortened
 from kstoolkit.units import format_duration, parse_duration
@@ -94,6 +95,32 @@ def _by(given: str | Iterable[str] | None, window: Window) -> tuple[str, ...] | 
     if isinstance(given, str):
         return (given,)
     return names("by", given) if (given := tuple(given)) else ()
+
+
+def _tumbling(window: Duration | Window, kind: str) -> Window:
+    """Return windows of which each moment is in one."""
+    given = as_window(window)
+    if isinstance(given, Session) or given.every_ms != given.size_ms:
+        message = f"{kind} compares windows that follow each other, and {given.label} do not."
+        raise ConfigurationError(message, hint=f"Write for instance {kind}('1 hour').")
+    return given
+
+
+def _put_learning(
+    rule: Unusual | Drift | _Tumbling, budget: float | None, by: str | Iterable[str] | None
+) -> None:
+    """Put into a rule what all rules have that learn what is usual."""
+    told = None if budget is None else positive("false_alarms_per_day", budget)
+    object.__setattr__(rule, "false_alarms_per_day", told)
+    object.__setattr__(rule, "by", _by(by, rule.window))
+
+
+def _learning_in_words(rule: Unusual | Drift | _Tumbling, more: str = "") -> str:
+    alarms = _ALARMS_A_DAY if rule.false_alarms_per_day is None else rule.false_alarms_per_day
+    return f"{rule.window.label}, {more}{alarms:g} false alarms a day{_by_in_words(rule.by)}"
+
+
+_ALARMS_A_DAY = 5.0
 
 
 def _by_in_words(by: tuple[str, ...] | None) -> str:
@@ -182,7 +209,8 @@ class Unusual:
         that there were are its history: a pause is none.
     false_alarms_per_day
         How many findings a day you accept by mere chance: a count is a finding if its probability
-        times the tests of a day (cells times windows a day) does not exceed this.
+        times the tests of a day (cells times windows a day) does not exceed this. By default a
+        share of the :class:`Budget`, if there is one, else 5.
     min_count
         Counts below this are never unusual.
     by
@@ -201,29 +229,189 @@ class Unusual:
     """
 
     window: Window
-    false_alarms_per_day: float
+    false_alarms_per_day: float | None
     min_count: int
     by: tuple[str, ...] | None
 
     def __init__(
         self,
         window: Duration | Window,
-        false_alarms_per_day: float = 5,
+        false_alarms_per_day: float | None = None,
         min_count: int = 5,
         *,
         by: str | Iterable[str] | None = None,
     ) -> None:
-        put = object.__setattr__
-        put(self, "window", as_window(window))
-        put(self, "false_alarms_per_day", positive("false_alarms_per_day", false_alarms_per_day))
-        put(self, "min_count", whole("min_count", min_count, least=1))
-        put(self, "by", _by(by, self.window))
+        object.__setattr__(self, "window", as_window(window))
+        object.__setattr__(self, "min_count", whole("min_count", min_count, least=1))
+        _put_learning(self, false_alarms_per_day, by)
 
     @property
     def name(self) -> str:
         """The rule in a few words; part of a finding's key."""
-        budget = f"{self.false_alarms_per_day:g} false alarms a day"
-        return f"Unusual {self.window.label}, {budget}{_by_in_words(self.by)}"
+        return f"Unusual {_learning_in_words(self)}"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Drift:
+    """A level that has risen, and lasts: more than a user's own past, window after window.
+
+    No single window need stand out. Evidence is added up (a cumulative sum of log-likelihood
+    ratios) until it is as improbable as the budget asks, and told once, with since when; not again
+    before there was none in between. Before its own past is known a user has windows of two days,
+    twelve at least.
+
+    Parameters
+    ----------
+    window
+        Length (``"1 hour"``) or window that is counted; no session, and no hop.
+    factor
+        How many times as much as usual it is about; lasting increases that are half as large, or
+        larger, are found as well, only later.
+    false_alarms_per_day, by
+        As of :class:`Unusual`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the factor is not above 1, or the window is a session or a hop.
+
+    Examples
+    --------
+    >>> Drift("1 hour").name
+    'Drift 1 hour, 2 times, 5 false alarms a day'
+    """
+
+    window: Window
+    factor: float
+    false_alarms_per_day: float | None
+    by: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        window: Duration | Window,
+        factor: float = 2,
+        false_alarms_per_day: float | None = None,
+        *,
+        by: str | Iterable[str] | None = None,
+    ) -> None:
+        object.__setattr__(self, "window", _tumbling(window, "Drift"))
+        object.__setattr__(self, "factor", positive("factor", factor))
+        if self.factor <= 1:
+            message = f"factor = {factor!r} is no increase."
+            raise ConfigurationError(message, hint="Write for instance factor=2.")
+        _put_learning(self, false_alarms_per_day, by)
+
+    @property
+    def name(self) -> str:
+        """The rule in a few words; part of a finding's key."""
+        return f"Drift {_learning_in_words(self, f'{self.factor:g} times, ')}"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class _Tumbling:
+    """What a rule is given that has a window, a budget and parts alone."""
+
+    window: Window
+    false_alarms_per_day: float | None
+    by: tuple[str, ...] | None
+
+    def __init__(
+        self,
+        window: Duration | Window,
+        false_alarms_per_day: float | None = None,
+        *,
+        by: str | Iterable[str] | None = None,
+    ) -> None:
+        object.__setattr__(self, "window", _tumbling(window, type(self).__name__))
+        _put_learning(self, false_alarms_per_day, by)
+
+    @property
+    def name(self) -> str:
+        """The rule in a few words; part of a finding's key."""
+        return f"{type(self).__name__} {_learning_in_words(self)}"
+
+
+class TooEven(_Tumbling):
+    """Counts that differ less from window to window than chance has them: no person is so even.
+
+    Looked at are 24 windows at a time. It finds machines that no ceiling sees, as they never do
+    much, and that have no past in which they did less. Below one in a window nothing can be told.
+
+    Parameters
+    ----------
+    window
+        Length (``"1 hour"``) or window that is counted; no session, and no hop.
+    false_alarms_per_day, by
+        As of :class:`Unusual`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the window is a session or a hop, or the budget is not positive.
+
+    Examples
+    --------
+    >>> TooEven("1 hour", 0.5).name
+    'TooEven 1 hour, 0.5 false alarms a day'
+    """
+
+    __slots__ = ()
+
+
+class Campaign(_Tumbling):
+    """Many users who do one thing for the first time, compared with that action's own past.
+
+    The finding is of no single user: each of them does little. Who is there has to be known first:
+    windows of the first day teach nothing.
+
+    Parameters
+    ----------
+    window
+        Length (``"1 hour"``) or window that is counted; no session, and no hop.
+    false_alarms_per_day, by
+        As of :class:`Unusual`.
+
+    Raises
+    ------
+    ConfigurationError
+        If the window is a session or a hop, or the budget is not positive.
+
+    Examples
+    --------
+    >>> Campaign("1 hour").name
+    'Campaign 1 hour, 5 false alarms a day'
+    """
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many false alarms a day you accept of all rules together.
+
+    Rules that learn what is usual share it equally; none of them may have one of its own.
+
+    Parameters
+    ----------
+    false_alarms_per_day
+        Above 0.
+
+    Examples
+    --------
+    >>> shared = of_parts([Budget(5), Unusual("1 hour"), Drift("1 hour")], ["action"])
+    >>> [rule.name for rule in shared]
+    ['Unusual 1 hour, 2.5 false alarms a day', 'Drift 1 hour, 2 times, 2.5 false alarms a day']
+    """
+
+    false_alarms_per_day: float
+
+    def __post_init__(self) -> None:
+        positive("false_alarms_per_day", self.false_alarms_per_day)
+
+    @property
+    def name(self) -> str:
+        """The rule in a few words."""
+        return f"Budget of {self.false_alarms_per_day:g} false alarms a day"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -314,10 +502,16 @@ class Exempt:
         return f"Exempt {self.pattern or ', '.join(self.users or ())}"
 
 
-Looking = Ceiling | Unusual | Longer
+Watching = Drift | TooEven | Campaign
+"""What looks at more than one window, or one user."""
+
+Learning = Unusual | Watching
+"""What learns what is usual."""
+
+Looking = Ceiling | Longer | Learning
 """What looks at windows."""
 
-Rule = Looking | Exempt
+Rule = Looking | Exempt | Budget
 
 DEFAULT_RULES: tuple[Rule, ...] = (Unusual("1 hour", false_alarms_per_day=5),)
 """What is looked for unless you say otherwise."""
@@ -330,42 +524,69 @@ By = tuple[str, ...] | None
 def rules_on(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> list[Looking]:
     """Return the rules that look at this window, by these parts of an action."""
     wanted = as_window(window)
-    looking = [rule for rule in rules if not isinstance(rule, Exempt)]
-    return [rule for rule in looking if rule.window == wanted and rule.by == by]
+    return [rule for rule in windowed(rules) if rule.window == wanted and rule.by == by]
+
+
+def windowed(rules: Iterable[Rule]) -> list[Looking]:
+    """Return the rules that look at windows."""
+    return [rule for rule in rules if not isinstance(rule, Exempt | Budget)]
 
 
 def bys_on(rules: Iterable[Rule], window: Duration | Window) -> list[By]:
     """Return by which parts of an action rules look at this window, each once."""
     wanted = as_window(window)
-    looking = [rule for rule in rules if not isinstance(rule, Exempt)]
-    return list(dict.fromkeys(rule.by for rule in looking if rule.window == wanted))
+    return list(dict.fromkeys(rule.by for rule in windowed(rules) if rule.window == wanted))
 
 
 def of_parts(rules: Iterable[Rule], parts: Sequence[str]) -> tuple[Rule, ...]:
-    """Return rules as they apply to actions of these parts: names in their order.
+    """Return rules as they apply to actions of these parts: names in their order, shares given.
 
     Raises
     ------
     ColumnError
         If a rule is by a part that there is not.
     ConfigurationError
-        If it names actions, and the action has several parts of which none is chosen.
+        If it names actions, and the action has several parts of which none is chosen; if there are
+        several budgets, or rules that share one have another; if two are alike.
 
     Examples
     --------
     >>> of_parts([Ceiling("1 hour", 9, by=["op", "region"])], ["region", "op"])[0].by is None
     True
     """
-    return tuple(_of_parts(rule, parts) for rule in rules)
+    settled = tuple(_of_parts(rule, parts) for rule in _shared(list(rules)))
+    drifts = [(rule.window, rule.by) for rule in settled if isinstance(rule, Drift)]
+    if twice := [window for window, by in drifts if drifts.count((window, by)) > 1]:
+        message = f"Two rules Drift look at {twice[0].label}."
+        raise ConfigurationError(message, hint="Keep the one with the smaller factor.")
+    return settled
 
 
-def _of_parts(rule: Rule, parts: Sequence[str]) -> Rule:
+def _shared(rules: list[Rule]) -> Iterator[Looking | Exempt]:
+    """Yield the rules with what false alarms each may bring; a budget is parted among them."""
+    budgets = [rule for rule in rules if isinstance(rule, Budget)]
+    learning = [rule for rule in rules if isinstance(rule, Learning)]
+    alarms = _ALARMS_A_DAY
+    if budgets:
+        own = [each for each in learning if each.false_alarms_per_day is not None]
+        if own or len(budgets) > 1:
+            message = f"Beside {budgets[0].name} there is {[*own, *budgets[1:]][0].name!r}."
+            raise ConfigurationError(message, hint="Give one budget, and the rules none.")
+        alarms = budgets[0].false_alarms_per_day / max(len(learning), 1)
+    for rule in rules:
+        if isinstance(rule, Learning) and rule.false_alarms_per_day is None:
+            yield replace(rule, false_alarms_per_day=alarms)
+        elif not isinstance(rule, Budget):
+            yield rule
+
+
+def _of_parts(rule: Looking | Exempt, parts: Sequence[str]) -> Rule:
     if isinstance(rule, Exempt | Longer):
         return rule
     given = None if rule.by is None else checked(parts, rule.by, what="by")
     by = None if given == tuple(parts) else given
-    if isinstance(rule, Unusual):
-        return Unusual(rule.window, rule.false_alarms_per_day, rule.min_count, by=by)
+    if isinstance(rule, Learning):
+        return replace(rule, by=by)
     if rule.actions is not None and len(parts if by is None else by) != 1:
         message = f"The rule {rule.name!r} names actions, and no one part of which they are values."
         raise ConfigurationError(message, hint=f"Give by=, one of: {', '.join(parts)}.")
@@ -385,18 +606,30 @@ def material_floor(rules: Iterable[Rule], window: Duration | Window, by: By = No
 
 def limit_floor(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> int | None:
     """Return the same of rules that compare with no history."""
-    return material_floor([each for each in rules if not isinstance(each, Unusual)], window, by)
+    return material_floor([each for each in rules if not isinstance(each, Learning)], window, by)
 
 
 def _floor(rule: Looking) -> int:
     if isinstance(rule, Longer):
         return 1
+    if isinstance(rule, Watching):  # baselines see these themselves
+        return _LARGEST
     return rule.count + 1 if isinstance(rule, Ceiling) else rule.min_count
 
 
 def needs_baseline(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> bool:
     """Return whether a rule on this window compares with what users did before."""
-    return any(isinstance(rule, Unusual) for rule in rules_on(rules, window, by))
+    return any(isinstance(rule, Learning) for rule in rules_on(rules, window, by))
+
+
+def watched(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> Watch:
+    """Return what baselines are to watch for the rules on this window."""
+    looking = rules_on(rules, window, by)
+    return Watch(
+        next((rule.factor for rule in looking if isinstance(rule, Drift)), None),
+        evenness=any(isinstance(rule, TooEven) for rule in looking),
+        newcomers=any(isinstance(rule, Campaign) for rule in looking),
+    )
 
 
 def check_windows(rules: Iterable[Rule], counted: Iterable[Window]) -> None:
@@ -408,8 +641,8 @@ def check_windows(rules: Iterable[Rule], counted: Iterable[Window]) -> None:
         Naming the rule and the windows that there are.
     """
     windows = list(counted)
-    for rule in rules:
-        if not isinstance(rule, Exempt) and rule.window not in windows:
+    for rule in windowed(rules):
+        if rule.window not in windows:
             message = f"The rule {rule.name!r} looks at {rule.window.label}, which is not counted."
             labels = ", ".join(window.label for window in windows)
             raise ConfigurationError(message, hint=f"Counted are: {labels or 'none'}.")
@@ -427,7 +660,8 @@ def exempted(rules: Iterable[Rule], users: pa.Array | pa.ChunkedArray) -> Any:
 
 
 _KINDS: Mapping[str, type[Rule]] = {
-    kind.__name__: kind for kind in (Ceiling, Exempt, Longer, Unusual)
+    kind.__name__: kind
+    for kind in (Budget, Campaign, Ceiling, Drift, Exempt, Longer, TooEven, Unusual)
 }
 
 
@@ -505,7 +739,7 @@ def rules_from_json(text: str) -> tuple[Rule, ...]:
 def _rule_table(rule: Rule) -> dict[str, Any]:
     """Return a rule as the table that a file has of it: its kind, and what was given."""
     given = {field.name: getattr(rule, field.name) for field in fields(rule)}
-    if not isinstance(rule, Exempt):
+    if not isinstance(rule, Exempt | Budget):
         given["window"] = rule.window.label
     if isinstance(rule, Longer):  # which its window says
         given = {"window": rule.window.label, "duration": format_duration(rule.duration_ms)}

@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
+from kstoolkit.findings.lasting import AS_IS, BLOCK, RISING
 from kstoolkit.findings.peers import (
     FEWEST_PEERS,
     FEWEST_WINDOWS,
+    POOLS_SCHEMA,
     integers,
     never_null,
     places,
@@ -26,14 +28,18 @@ from kstoolkit.findings.peers import (
     streams_in,
 )
 from kstoolkit.findings.rules import (
+    Campaign,
     Ceiling,
+    Drift,
+    Learning,
     Longer,
+    TooEven,
     Unusual,
     exempted,
     material_floor,
     rules_on,
 )
-from kstoolkit.findings.tails import Peers
+from kstoolkit.findings.tails import Peers, interval
 from kstoolkit.formats.actions import parts_in, split
 from kstoolkit.windows import as_window
 
@@ -61,14 +67,15 @@ LIGHTEST = 0.7
 CANDIDATES_SCHEMA = pa.schema(
     [
         *FINDINGS_SCHEMA,
-        *never_null(pa.float64(), "surprise", "least_surprise"),
+        *never_null(pa.float64(), "surprise", "least_surprise", "before"),
         *never_null(pa.int64(), "history", "slot_ms"),
         *never_null(pa.bool_(), "is_open"),
     ]
 )
-"""Findings to be, with their surprise, the least that the budget lets through, and whether their
-window is not over yet; ``history`` is one of :data:`FIRST`, :data:`YOUNG`, :data:`KNOWN`;
-``slot_ms`` is when the window began, and of a session, the gap in which it did."""
+"""Findings to be, with their surprise, the least that the budget lets through, how surprising the
+same was before, and whether their window is not over yet; ``history`` is one of :data:`FIRST`,
+:data:`YOUNG`, :data:`KNOWN`, or of :mod:`~kstoolkit.findings.lasting`; ``slot_ms`` is when the
+window began, and of a session, the gap in which it did."""
 
 SURPRISES_SCHEMA = pa.schema(never_null(pa.int64(), "window_start_ms", "history", "bin", "counts"))
 """How many counts of each closed window had a surprise in that bin, from 1 on."""
@@ -211,7 +218,7 @@ class _Evidence:
     def __init__(self, rows: pa.Table, brief: Brief | None) -> None:
         self.count, self.start_ms = integers(rows, "count"), integers(rows, "window_start_ms")
         self.known = brief is not None and "n" in rows.column_names
-        self.surprise = np.zeros(len(self.count))
+        self.surprise, self.before = np.zeros(len(self.count)), np.zeros(len(self.count))
         self.is_open = np.zeros(len(self.count), bool)
         if brief is None or not self.known:
             return
@@ -274,10 +281,31 @@ class _Evidence:
 _EVIDENCE = ("expected_low", "expected_high", "baseline_windows", "peers")
 
 
+class _Told:
+    """What is to be expected of rows that bring it along, and how surprising they are."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.start_ms, self.n = integers(rows, "window_start_ms"), integers(rows, "n")
+        self.history, self.is_open = integers(rows, "history"), np.zeros(len(rows), bool)
+        self.mean, self.dispersion, self.surprise, self.before = (
+            np.asarray(rows[name].to_numpy(), np.float64) for name in _TOLD
+        )
+
+    def columns(self, rows: Integers) -> dict[str, pa.Array]:
+        """Return the expected range of some rows and what it rests on."""
+        mean = self.mean[rows]
+        low, high = interval(mean, mean + self.dispersion[rows] * mean * mean)
+        told = (low, high, self.n[rows], np.zeros(len(rows), np.int64))
+        return dict(zip(_EVIDENCE, map(pa.array, told), strict=True))
+
+
+_TOLD = ("mean", "dispersion", "surprise", "before")
+
+
 def _findings(
     rule: Looking,
     rows: pa.Table,
-    evidence: _Evidence,
+    evidence: _Evidence | _Told,
     chosen: Integers,
     seen_ms: int | None,
 ) -> pa.Table:
@@ -291,6 +319,8 @@ def _findings(
     ends, own = pc.add(picked["window_start_ms"], rule.window.size_ms), {}
     if "end_ms" in rows.column_names:
         ends = own["session_end_ms"] = picked["end_ms"]
+    if "since_ms" in rows.column_names:
+        own["since_ms"] = picked["since_ms"]
     seen = ends if seen_ms is None else pa.repeat(seen_ms, len(chosen))
     given = {name: picked[name] for name in ("user", "action", "count")}
     began = "began_ms" if "began_ms" in rows.column_names else "window_start_ms"
@@ -314,7 +344,7 @@ def _column(
 
 def _limited(rule: Looking, rows: pa.Table, evidence: _Evidence) -> Flags | None:
     """Return which rows are beyond a rule's limit; ``None`` if it has none."""
-    if isinstance(rule, Unusual):
+    if isinstance(rule, Learning):
         return None
     if isinstance(rule, Longer):
         lasted_ms = integers(rows, "end_ms") - integers(rows, "began_ms")
@@ -330,19 +360,112 @@ def _limited(rule: Looking, rows: pa.Table, evidence: _Evidence) -> Flags | None
 def _candidates(
     rule: Unusual, rows: pa.Table, evidence: _Evidence, seen_ms: int | None
 ) -> pa.Table:
-    """Return the rows that the budget of false alarms might let through.
+    """Return the rows that the budget might let through."""
+    if not evidence.known:
+        return CANDIDATES_SCHEMA.empty_table()
+    may = evidence.judged & evidence.is_record & (evidence.count >= rule.min_count)
+    return _let_through(rule, rows, (evidence, may), evidence.peers.cells, seen_ms)
+
+
+def _let_through(
+    rule: Learning,
+    rows: pa.Table,
+    told: tuple[_Evidence | _Told, Flags],
+    cells: Integers,
+    seen_ms: int | None,
+    *,
+    windows: int = 1,
+) -> pa.Table:
+    """Return the rows that may be let through, and that the budget of false alarms might.
 
     With N tests a day, flagging where p · N does not exceed the budget expects no more false
     alarms than that, if p is calibrated (Bonferroni). As many sessions as have room in a day are
-    more than there are.
+    more than there are. Each test is of so many ``windows``.
     """
-    if not evidence.known:
-        return CANDIDATES_SCHEMA.empty_table()
-    tests = np.maximum(evidence.peers.cells * (_DAY_MS / rule.window.every_ms), 1)
-    least = np.log10(tests / rule.false_alarms_per_day)
-    may = evidence.judged & evidence.is_record & (evidence.count >= rule.min_count)
+    evidence, may = told
+    tests = np.maximum(cells * (_DAY_MS / (windows * rule.window.every_ms)), 1)
+    least = np.log10(tests / (rule.false_alarms_per_day or 1))
     chosen = np.flatnonzero(may & (evidence.surprise >= np.maximum(LIGHTEST * least, 1)))
-    told = _findings(rule, rows, evidence, chosen, seen_ms)
-    beside = (evidence.surprise, least, evidence.history, evidence.start_ms, evidence.is_open)
-    columns = [pa.array(column[chosen]) for column in beside]
-    return pa.table([*told.columns, *columns], schema=CANDIDATES_SCHEMA)
+    found = _findings(rule, rows, evidence, chosen, seen_ms)
+    numbers = (evidence.surprise, least, evidence.before)
+    facts = (evidence.history, evidence.start_ms, evidence.is_open)
+    columns = [pa.array(column[chosen]) for column in (*numbers, *facts)]
+    return pa.table([*found.columns, *columns], schema=CANDIDATES_SCHEMA)
+
+
+def score_lasting(
+    rows: pa.Table,
+    pools: pa.Table,
+    rules: Sequence[Rule],
+    window: Duration | Window,
+    *,
+    by: By = None,
+    seen_ms: int | None = None,
+) -> Scored:
+    """Return what rules say of what lasts.
+
+    Parameters
+    ----------
+    rows
+        Of :data:`~kstoolkit.findings.lasting.LASTING_SCHEMA`.
+    pools, rules, window, by, seen_ms
+        As of :class:`Brief` and :func:`score`.
+    """
+    cells = Peers.at(pools, integers(rows, "window_start_ms"), rows["action"]).cells
+    told = _Told(rows)
+    candidates = [CANDIDATES_SCHEMA.empty_table()]
+    for rule in rules_on(rules, as_window(window), by):
+        if isinstance(rule, Drift | TooEven):
+            history, windows = (RISING, 1) if isinstance(rule, Drift) else (AS_IS, BLOCK)
+            may = told.history == history
+            found = _let_through(rule, rows, (told, may), cells, seen_ms, windows=windows)
+            candidates.append(found)
+    rising = told.history == RISING
+    was = rising & (told.before >= 1)  # an excursion that goes higher is none that ended there
+    surprise = np.concatenate([told.surprise[rising], told.before[was]])
+    keys = {"window_start_ms": np.append(told.start_ms[rising], told.start_ms[was])}
+    keys |= {"history": np.full(len(surprise), RISING)}
+    keys |= {"bin": np.minimum(surprise * BINS_PER_DECADE, BINS - 1).astype(np.int64)}
+    counts = np.repeat([1, -1], [rising.sum(), was.sum()])
+    surprises = pa.table([*keys.values(), counts], schema=SURPRISES_SCHEMA)
+    return Scored(FINDINGS_SCHEMA.empty_table(), pa.concat_tables(candidates), surprises)
+
+
+def score_newcomers(
+    counts: pa.Table,
+    actions: int,
+    rules: Sequence[Rule],
+    window: Duration | Window,
+    *,
+    by: By = None,
+    seen_ms: int | None = None,
+) -> Scored:
+    """Return what rules say of how many users did something for the first time.
+
+    Parameters
+    ----------
+    counts
+        The ``material`` of :class:`~kstoolkit.findings.baselines.Closed`: of each action.
+    actions
+        How many there are.
+    rules, window, by, seen_ms
+        As of :func:`score`.
+    """
+    everyone = Brief(POOLS_SCHEMA.empty_table(), _NOT_BUSY, 0)
+    evidence = _Evidence(counts, everyone)
+    evidence.history = np.full(len(counts), AS_IS)
+    cells = np.full(len(counts), actions)
+    may = evidence.judged & evidence.is_record
+    candidates = [
+        _let_through(rule, counts, (evidence, may), cells, seen_ms)
+        for rule in rules_on(rules, as_window(window), by)
+        if isinstance(rule, Campaign)
+    ]
+    candidates.insert(0, CANDIDATES_SCHEMA.empty_table())
+    nothing = Scored.nothing()
+    return Scored(nothing.findings, pa.concat_tables(candidates), nothing.surprises)
+
+
+_NOT_BUSY = pa.table(
+    {"window_start_ms": pa.array([], pa.int64()), "factor": pa.array([], pa.float64())}
+)

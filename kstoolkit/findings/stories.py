@@ -24,6 +24,7 @@ from kstoolkit.findings.rules import (
     material_floor,
     needs_baseline,
     of_parts,
+    watched,
 )
 from kstoolkit.findings.scoring import score
 from kstoolkit.formats.actions import chosen, parts_in, with_parts
@@ -329,13 +330,16 @@ def _found(window: Window, counts: pa.Table, rules: Sequence[Rule], by: By) -> t
     if not needs_baseline(rules, window, by):
         return score(counts, None, rules, window, by=by).findings, 0
     counts = counts.filter(pc.invert(exempted(rules, counts["user"].cast(pa.string()))))
-    baselines = Baselines.empty(window.size_ms, window.every_ms)
+    watch = watched(rules, window, by)
+    baselines = Baselines.empty(window.size_ms, window.every_ms, watch)
     floor = material_floor(rules, window, by)
     closed = baselines.close(counts, _FOREVER_MS, 1 if floor is None else floor)
     everyone = Everyone(window.every_ms)
-    everyone.add([closed.moments], [closed.facts])
+    everyone.add([closed.moments], [closed.facts], [closed.lasting], [closed.newcomers])
     material = closed.material.replace_schema_metadata(counts.schema.metadata)
     brief = everyone.brief(_FOREVER_MS)
     scored = score(material, brief, rules, window, by=by)
-    found = pa.concat_tables([scored.findings, everyone.judge([scored], _FOREVER_MS)])
+    parts = parts_in(counts.schema)
+    told = everyone.watched(rules, window, _FOREVER_MS, by=by, parts=parts)
+    found = pa.concat_tables([scored.findings, everyone.judge([scored, *told], _FOREVER_MS)])
     return found, scored.unjudged

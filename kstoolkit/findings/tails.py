@@ -79,7 +79,7 @@ _STEPS_PER_CHECK = 4
 _NEARLY_POISSON = 1e-13
 
 
-def _log_upper_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Floats:
+def log_upper_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Floats:
     """Return ln P(X >= count), for X with this mean and variance, in the shape of all three.
 
     From 0 on (or below) it is certain: 0.0; NaN where mean or variance is. Where the variance does
@@ -138,7 +138,7 @@ def _quantile(share: float, mean: Floats, variance: Floats) -> Integers:
     high = np.ceil(mean + np.sqrt(variance / (1 - share))).astype(np.int64)
     while np.any(high - low > 1):
         middle = low + (high - low) // 2
-        enough = _log_upper_tail(middle + 1, mean, variance) <= limit
+        enough = log_upper_tail(middle + 1, mean, variance) <= limit
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return high
 
@@ -324,9 +324,9 @@ class Expectation:
     def log_tail(self, count: ArrayLike) -> Floats:
         """Return ln P(X >= count) for the next window."""
         x = np.asarray(count, np.float64)
-        tail = _log_upper_tail(x, self.mean, self.variance)
+        tail = log_upper_tail(x, self.mean, self.variance)
         rows = np.flatnonzero((tail < _RARE) & (self.dispersion > 0))
-        tail[rows] = _average(_log_upper_tail(x[rows], *self.take(rows).at_nodes()))
+        tail[rows] = _average(log_upper_tail(x[rows], *self.take(rows).at_nodes()))
         return tail
 
     def is_rarer(self, count: ArrayLike, log_p: ArrayLike) -> Flags:
@@ -384,7 +384,7 @@ def _average(log_p: Floats) -> Floats:
 _LEAST_DISPERSION = 0.02
 _DISPERSION_WINDOWS = 24
 _MOST_DISPERSION = 50
-_PRIOR_DISPERSION, _PRIOR_ALPHA = 0.5, 0.5
+PRIOR_DISPERSION, _PRIOR_ALPHA = 0.5, 0.5
 _CERTAIN_WINDOWS = 1e9
 
 
@@ -450,7 +450,8 @@ class Peers:
         alpha = np.where(np.isnan(self.alpha) & own, _PRIOR_ALPHA, self.alpha)
         beta = np.where(np.isnan(self.beta) & own, 0, self.beta)
         a, b = alpha + np.where(own, total, 0), beta + np.where(own, n, 0)
-        dispersion = self._dispersion(n, total, squares)
+        pooled = np.where(np.isnan(self.dispersion), PRIOR_DISPERSION, self.dispersion)
+        dispersion = own_dispersion(n, total, squares, pooled)
         mean, doubt = factor * a / b, dispersion * np.where(own, total, 0) / (a * b)
         fresh = (n == 0) & (self.firsts >= FEWEST_PEERS)
         return Expectation(
@@ -460,17 +461,25 @@ class Peers:
             np.where(fresh, 0, doubt),
         )
 
-    def _dispersion(self, n: Integers, total: Floats, squares: Floats) -> Floats:
-        """Return how bursty each cell is: by its own history, as far as that tells."""
-        pooled = np.where(np.isnan(self.dispersion), _PRIOR_DISPERSION, self.dispersion)
-        least = np.maximum(pooled, _LEAST_DISPERSION)
-        mean = total / np.maximum(n, 1)
-        excess = (squares - total * mean) / np.maximum(n - 1, 1) - mean
-        share = mean * least / (1 + mean * least)
-        weight = np.where(n > 1, n * share * share, 0)
-        own = np.clip(excess / np.maximum(mean * mean, 1e-18), 0, _MOST_DISPERSION)
-        shrunk = (_DISPERSION_WINDOWS * pooled + weight * own) / (_DISPERSION_WINDOWS + weight)
-        return np.asarray(np.maximum(shrunk, _LEAST_DISPERSION))
+
+def own_dispersion(n: Integers, total: Floats, squares: Floats, pooled: Floats) -> Floats:
+    """Return how bursty each cell is: by its own history, as far as that tells.
+
+    Examples
+    --------
+    >>> pooled = np.array(PRIOR_DISPERSION)
+    >>> steady, few = own_dispersion(*np.array([[96, 2], [96, 2], [192, 4]]), pooled)
+    >>> print(f"{steady:.3f} {few:.3f}")
+    0.346 0.495
+    """
+    least = np.maximum(pooled, _LEAST_DISPERSION)
+    mean = total / np.maximum(n, 1)
+    excess = (squares - total * mean) / np.maximum(n - 1, 1) - mean
+    share = mean * least / (1 + mean * least)
+    weight = np.where(n > 1, n * share * share, 0)
+    own = np.clip(excess / np.maximum(mean * mean, 1e-18), 0, _MOST_DISPERSION)
+    shrunk = (_DISPERSION_WINDOWS * pooled + weight * own) / (_DISPERSION_WINDOWS + weight)
+    return np.asarray(np.maximum(shrunk, _LEAST_DISPERSION))
 
 
 _NOTHING = {

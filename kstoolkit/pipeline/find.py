@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Exempt
+from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, windowed
 from kstoolkit.findings.stories import find_in_windows
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.windows import as_window, length_label
@@ -48,7 +48,7 @@ def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) ->
     if settings is not None:
         for window, least in zip(counted, settings.cascade.min_count, strict=True):
             _check_whole(rules, window, least)
-    kinds = {rule.window.size_ms: rule.window for rule in rules if not isinstance(rule, Exempt)}
+    kinds = {rule.window.size_ms: rule.window for rule in windowed(rules)}
     kinds |= {window.size_ms: window for window in counted}
     levels: dict[Window | Duration, pa.Table] = {
         kinds.get(each, as_window(length_label(each))): changelog.counters(each).to_table()
@@ -59,8 +59,8 @@ def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) ->
 
 def _check_whole(rules: Sequence[Rule], window: Window, least: int) -> None:
     """Raise if a rule needs counts of a window that were left out, being below the least."""
-    for rule in rules:
-        if isinstance(rule, Exempt) or rule.window != window or least <= 1:
+    for rule in windowed(rules):
+        if rule.window != window or least <= 1:
             continue
         is_above = isinstance(rule, Ceiling) and rule.by is None and rule.count + 1 >= least
         if not is_above:

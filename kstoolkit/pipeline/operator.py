@@ -21,6 +21,7 @@ from kstoolkit.counters.bucket import FOREVER, NEVER, Bucket, Changes, Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
+from kstoolkit.findings.lasting import NOTHING
 from kstoolkit.findings.rules import exempted
 from kstoolkit.formats.actions import with_parts
 from kstoolkit.pipeline.shuffle import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from kstoolkit.counters.bucket import Closing
+    from kstoolkit.findings.lasting import Watch
     from kstoolkit.findings.rules import By, Rule
     from kstoolkit.windows import Cascade
 
@@ -80,6 +82,12 @@ _BEGAN, _END = "began_ms", "end_ms"  # of sessions, in the columns that rules re
 _IS_OPEN = "is_open"
 
 
+def view_of(key: str) -> tuple[int, By]:
+    """Return of which level a view is, and by which parts, told by its key."""
+    level, _, by = key.removeprefix("history/").partition("/")
+    return int(level), tuple(json.loads(by)) if by else None
+
+
 def view_key(level: int, by: By) -> str:
     """Return what a view is called: the key of the block that has its baselines."""
     return f"history/{level}" + ("" if by is None else f"/{json.dumps(by)}")
@@ -89,7 +97,8 @@ class View(NamedTuple):
     """What rules look at: counts of a level, by some parts of an action or each on its own.
 
     ``floor`` is the smallest count that any of them could flag; ``limit`` that of those which rest
-    on no history, ``None`` where all do; ``baseline``, whether any does.
+    on no history, ``None`` where all do; ``baseline``, whether any does; ``watch``, what else is
+    watched of windows that are closed.
     """
 
     level: int
@@ -97,6 +106,7 @@ class View(NamedTuple):
     floor: int
     limit: int | None
     baseline: bool
+    watch: Watch = NOTHING
 
     @property
     def key(self) -> str:
@@ -276,19 +286,19 @@ class CascadeOperator(StatefulProcessor):
     ) -> list[pa.Table]:
         """Close windows; return their counts that rules may flag, and add to what is told."""
         parts, until_ms = closing
-        is_session, found, moments, facts = baselines.size_ms <= 0, [], [], []
+        is_session, found, all_closed = baselines.size_ms <= 0, [], []
         for part_ms, counters in parts:
             end_ms = min(part_ms, until_ms)
             seen_by = self._judgeable(counters if view.by is None else counters.by(view.by))
             slots = _in_slots(seen_by, baselines.every_ms)
             closed = baselines.close(_columns(slots), end_ms, 1 if is_session else view.floor)
-            moments.append(closed.moments)
-            facts.append(closed.facts)
+            all_closed.append(closed)
             seen = _as_it_was(closed.material, seen_by, baselines.every_ms)
             found.append(_of_view(seen, view, seen_by, is_open=False))
         if baselines.closed_ms < until_ms:
-            moments.append(baselines.close(_columns(Counters.empty()), until_ms).moments)
-        told.add(moments, facts)
+            all_closed.append(baselines.close(_columns(Counters.empty()), until_ms))
+        names = ("moments", "facts", "lasting", "newcomers")
+        told.add(*([getattr(each, name) for each in all_closed] for name in names))
         return found
 
     def _judgeable(self, counters: Counters) -> Counters:
@@ -305,13 +315,14 @@ class CascadeOperator(StatefulProcessor):
         window, block = self.plan.cascade.levels[view.level], self.blocks.get(view.key)
         told = Everyone(window.every_ms)
         if block is not None and not Baselines.is_earlier(block):
-            known = Baselines.decode(block)
+            known = Baselines.decode(block, view.watch)
             if known.closed_ms == from_ms:  # else the rule was out while windows were closed
                 return known, told
-        baselines = Baselines.empty(window.size_ms, window.every_ms)
+        baselines = Baselines.empty(window.size_ms, window.every_ms, view.watch)
         earlier = cascade.closed(view.level, NEVER, from_ms)
         self._closed(view, baselines, (earlier, from_ms), told)
         told.facts = told.facts.slice(0, 0)  # they were judged, or nobody looked
+        told.lasting = told.lasting.slice(0, 0)
         return baselines, told
 
 

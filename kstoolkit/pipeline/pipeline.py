@@ -38,8 +38,7 @@ from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic, shared
 from kstoolkit.findings.rules import (
     DEFAULT_RULES,
-    Exempt,
-    Looking,
+    Rule,
     Unusual,
     bys_on,
     check_windows,
@@ -48,6 +47,7 @@ from kstoolkit.findings.rules import (
     needs_baseline,
     of_parts,
     rules_to_json,
+    watched,
 )
 from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
 from kstoolkit.pipeline import stream
@@ -100,7 +100,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.counters.counters import Widest
-    from kstoolkit.findings.rules import Rule
     from kstoolkit.kafka.cluster import Log, Sleep, TopicFacts
     from kstoolkit.kafka.outputs import OutputTopic
     from kstoolkit.pipeline.batches import MicroBatch
@@ -427,7 +426,7 @@ def _is_source(given: object) -> bool:
 def _are_rules(given: object) -> bool:
     if not isinstance(given, Iterable):
         return given is None
-    return all(isinstance(each, Looking | Exempt) for each in given)
+    return all(isinstance(each, Rule) for each in given)
 
 
 def _check_apart(
@@ -604,7 +603,14 @@ def _grain(pipeline: Pipeline) -> Grain:
 def _operator_plan(pipeline: Pipeline, rules: Sequence[Rule], *, live: bool) -> Plan:
     windows = pipeline.cascade.levels
     views = tuple(
-        View(level, by, floor, limit_floor(rules, window, by), needs_baseline(rules, window, by))
+        View(
+            level,
+            by,
+            floor,
+            limit_floor(rules, window, by),
+            needs_baseline(rules, window, by),
+            watched(rules, window, by),
+        )
         for level, window in enumerate(windows)
         for by in bys_on(rules, window)
         if (floor := material_floor(rules, window, by)) is not None

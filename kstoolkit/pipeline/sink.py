@@ -42,13 +42,22 @@ from kstoolkit.counters.counters import Counters, Widest
 from kstoolkit.errors import KafkaError
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
-from kstoolkit.findings.rules import Unusual
+from kstoolkit.findings.rules import Learning
 from kstoolkit.findings.scoring import Brief, Scored, score
 from kstoolkit.formats.actions import view_in
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
-from kstoolkit.pipeline.operator import CLOSED, COUNTS, GONE, MATERIAL, REST, STATISTICS, view_key
+from kstoolkit.pipeline.operator import (
+    CLOSED,
+    COUNTS,
+    GONE,
+    MATERIAL,
+    REST,
+    STATISTICS,
+    view_key,
+    view_of,
+)
 from kstoolkit.pipeline.results import findings_of, hand_over
 from kstoolkit.pipeline.shuffle import DEAD_LETTERS, from_ipc, spare_collector, to_ipc
 from kstoolkit.pipeline.topicfeed import with_connector
@@ -63,6 +72,9 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.results import BatchOutput
     from kstoolkit.pipeline.stream import Due
     from kstoolkit.windows import Cascade, Window
+
+    _Watched = Callable[[str, Everyone, int], Sequence[Scored]]
+    """What rules say of what buckets saw of a view until then."""
 
 _REPORT_DDL = "kind string, bucket int, level int, payload binary"
 """What a writing task tells the driver."""
@@ -299,14 +311,17 @@ class _Views:
             view: (all_.brief(over[view]).encode(), over[view]) for view, all_ in self.whole.items()
         }
 
-    def judge(self, scored: Mapping[str, Sequence[Scored]], buckets: int) -> pa.Table:
+    def judge(
+        self, scored: Mapping[str, Sequence[Scored]], watched: _Watched, buckets: int
+    ) -> pa.Table:
         """Return what is found, and what is a finding no more; keep what the next batch needs."""
         tables = [FINDINGS_SCHEMA.empty_table()]
         for view, everyone in self.whole.items():
-            kept, told = self.kept[view], scored.get(view, ())
-            tables.append(everyone.judge(told, self.until_ms[view]))
-            if self.until_ms[view] == FOREVER:
-                kept.judge(told, kept.closed_by(buckets))
+            kept, told, until_ms = self.kept[view], scored.get(view, ()), self.until_ms[view]
+            tables.append(everyone.judge([*told, *watched(view, everyone, until_ms)], until_ms))
+            if until_ms == FOREVER:
+                until_ms = kept.closed_by(buckets)
+                kept.judge([*told, *watched(view, kept, until_ms)], until_ms)
                 kept.told = kept.still_open(tables[-1])
             else:
                 self.kept[view] = everyone
@@ -405,7 +420,7 @@ class Sink:
         if self.due is not None:
             due = [each["due_ms"] for each in told if each["due_ms"] is not None]
             if not self.live:
-                due = [now_ms] * (not is_last and any(isinstance(r, Unusual) for r in self.rules))
+                due = [now_ms] * (not is_last and any(isinstance(r, Learning) for r in self.rules))
             self.due.tell(min(due, default=None), now_ms=now_ms)
         reached: dict[str, int | None] = {}
         for level, window in enumerate(self.cascade.labels):
@@ -457,7 +472,15 @@ class Sink:
                 files += _move(json.loads(row.files))
                 found += row.found
                 scored.setdefault(row.view, []).append(Scored.decode(bytes(row.scored)))
-        unusual = views.judge(scored, self.buckets)
+
+        def watched(view: str, everyone: Everyone, until_ms: int) -> list[Scored]:
+            level, by = view_of(view)
+            window, parts = self.cascade.levels[level], self.parts if by is None else by
+            return everyone.watched(
+                self.rules, window, until_ms, by=by, parts=parts, seen_ms=now_ms
+            )
+
+        unusual = views.judge(scored, watched, self.buckets)
         views.keep(place[STATISTICS_FOLDER])
         if len(unusual):
             files.append(place[_FINDINGS] / "part-unusual.parquet")

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from kstoolkit.changelog.changelog import BatchFolders, asked, numbered_rows
 from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.events.event import REASONS
-from kstoolkit.findings.rules import Exempt, rules_from_json
+from kstoolkit.findings.rules import rules_from_json, windowed
 from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch, StateSize, told_after
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog
@@ -297,7 +297,7 @@ class FindingCounts:
         self._found.update(found)
         settings = self._folder.settings()
         rules = () if settings is None else rules_from_json(settings.rules)
-        names = [rule.name for rule in rules if not isinstance(rule, Exempt)]
+        names = [rule.name for rule in windowed(rules)]
         return dict.fromkeys(names, 0) | dict(self._found)
 
     def _fresh(self, marked: list[Batch]) -> tuple[tuple[int, int], Counter[str]]:

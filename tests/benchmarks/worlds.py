@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,8 @@ from kstoolkit.events.worlds import Draws, Laws
 from kstoolkit.findings.stories import find_in_windows
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kstoolkit.events.simulator import Simulation
     from kstoolkit.findings.evaluation import Evaluation
     from kstoolkit.findings.rules import Rule
@@ -37,12 +40,25 @@ WORLDS = {
     **{name: ("gamma", name) for name in ("week", "surge", "newcomers", "jobs", "service")},
     "all of it": ALL,
 }
-RULES: dict[str, tuple[Rule, ...]] = {"default": (kst.Unusual("1 hour", false_alarms_per_day=5),)}
+RULES: dict[str, tuple[Rule, ...]] = {
+    "default": (kst.Unusual("1 hour", false_alarms_per_day=5),),
+    "all": (
+        kst.Budget(5),
+        kst.Unusual("1 hour"),
+        kst.Drift("1 hour", by=[]),
+        kst.TooEven("1 hour"),
+        kst.Campaign("1 hour"),
+    ),
+}
+LASTING = {"low-and-slow": 12, "doubled": 20, "slow-ramp": 10, "campaign": 500}
+"""Beside bursts, where all rules look."""
 EIGHTFOLD, BIG = "eightfold-hour", "25-fold-hour"
 BUDGET, SAMPLE = 5.0, 200_000
 
 
-def world(name: str, seed: int, *, days: int = 8) -> Simulation:
+def world(
+    name: str, seed: int, *, days: int = 8, also: Mapping[str, int] = MappingProxyType({})
+) -> Simulation:
     return kst.simulate(
         event_count=68_750 * days,
         users=2_000,
@@ -50,7 +66,7 @@ def world(name: str, seed: int, *, days: int = 8) -> Simulation:
         start=pd.Timestamp("2026-03-02", tz="UTC").to_pydatetime(),
         actions=("view", "search", "edit"),
         seed=seed,
-        abnormal={BIG: 20, EIGHTFOLD: 40},
+        abnormal={BIG: 20, EIGHTFOLD: 40, **also},
         world=WORLDS[name],
     )
 

@@ -119,7 +119,7 @@ def calibrations(draw: st.DrawFn) -> Calibration:
     random = np.random.default_rng(draw(st.integers(0, 999)))
     made = Calibration.new()
     for _ in range(draw(st.integers(0, 3))):
-        counts = np.zeros((3, BINS))
+        counts = np.zeros((5, BINS))
         for kind in range(3):
             bins = (draw(st.floats(0.05, 3)) * random.exponential(1, 300) + 1) * BINS_PER_DECADE
             np.add.at(counts[kind], np.minimum(bins.astype(int), BINS - 1), 1)
@@ -431,7 +431,7 @@ def test_a_copy_goes_its_own_way() -> None:
 @pytest.mark.parametrize("slope", [0.3, 0.6, 1.0, 3.0])
 def test_more_surprise_is_worth_more_and_nowhere_more_than_the_lightest_tail(slope: float) -> None:
     draws = np.random.default_rng(7).exponential(1 / (slope * np.log(10)), 2_000_000)
-    counts = np.zeros((3, BINS))
+    counts = np.zeros((5, BINS))
     bins = (draws[draws >= 1] * BINS_PER_DECADE).astype(int)
     np.add.at(counts[KNOWN], np.minimum(bins, BINS - 1), 1)
     calibration = Calibration(counts, np.array([0.0, 0.0, len(draws)]))

@@ -96,7 +96,10 @@ def test_rules_load_from_a_toml_file(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("[[rule]]\nkind = 'Cieling'", r"rule 1 has an unknown kind 'Cieling'.*mean 'Ceiling'"),
-        ("[[rule]]\nwindow = '1 hour'", r"rule 1 has no kind.*Ceiling, Exempt, Longer, Unusual"),
+        (
+            "[[rule]]\nwindow = '1 hour'",
+            r"rule 1 has no kind.*Budget, Campaign, Ceiling, Drift, Exempt",
+        ),
         (
             "[[rule]]\nkind='Unusual'\nwindow='1 hour'\n[[rule]]\nkind='Ceiling'\ncuont=1",
             r"rule 2 \(Ceiling\) has an unknown field 'cuont'.*mean 'count'.*kind, window, count",

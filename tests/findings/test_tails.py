@@ -18,7 +18,7 @@ from kstoolkit.findings.peers import (
     moments_of_firsts,
     pools_of,
 )
-from kstoolkit.findings.tails import Peers, _log_upper_tail, interval
+from kstoolkit.findings.tails import Peers, interval, log_upper_tail
 from tests.findings.made import HOUR
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_tails_agree_with_scipy_where_scipy_can_hold_them(
     if 1e-280 < known < 1 - 1e-6:  # scipy's own lower tail loses digits beyond
         # scipy takes 1 - p from a rounded p, which costs digits where p is nearly one.
         loss = 1e-14 * count * variance / (variance - mean)
-        ours = _log_upper_tail([count], [mean], [variance])[0]
+        ours = log_upper_tail([count], [mean], [variance])[0]
         assert ours == pytest.approx(math.log(known), rel=1e-9, abs=1e-9 + loss)
 
 
@@ -56,7 +56,7 @@ def test_poisson_tails_agree_with_scipy(mean: float, deviations: float, side: in
     count = max(1, math.floor(mean + side * deviations * math.sqrt(mean)))
     known = scipy.stats.poisson(mean).sf(count - 1)
     if 1e-280 < known < 1 - 1e-6:
-        ours = _log_upper_tail([count], [mean], [mean])[0]
+        ours = log_upper_tail([count], [mean], [mean])[0]
         assert ours == pytest.approx(math.log(known), rel=1e-9, abs=1e-9)
 
 
@@ -70,26 +70,26 @@ def test_tails_beyond_what_a_float_can_hold_are_the_sum_of_their_terms(
     terms = negative_binomial(mean, variance).logpmf(np.arange(count, count + 3_000))
     known = np.logaddexp.reduce(terms)
     assert known < math.log(5e-324)
-    assert _log_upper_tail([count], [mean], [variance])[0] == pytest.approx(known, rel=1e-9)
+    assert log_upper_tail([count], [mean], [variance])[0] == pytest.approx(known, rel=1e-9)
 
 
 @given(MEANS, st.floats(0, 1e3), st.integers(1, 10**6))
 def test_a_larger_count_is_never_less_improbable(mean: float, spread: float, count: int) -> None:
     variance = mean + spread * mean * mean
-    smaller, larger = _log_upper_tail([count, count + 1], [mean], [variance])
+    smaller, larger = log_upper_tail([count, count + 1], [mean], [variance])
     assert larger <= smaller + 1e-9 * abs(smaller)
 
 
 def test_any_count_is_at_least_zero() -> None:
-    assert _log_upper_tail([0, -1], [3.0], [4.0]).tolist() == [0.0, 0.0]
+    assert log_upper_tail([0, -1], [3.0], [4.0]).tolist() == [0.0, 0.0]
 
 
 def test_what_is_not_known_stays_unknown() -> None:
-    assert np.isnan(_log_upper_tail([5], [np.nan], [np.nan])).all()
+    assert np.isnan(log_upper_tail([5], [np.nan], [np.nan])).all()
 
 
 def test_no_counts_have_no_tails() -> None:
-    assert _log_upper_tail([], [], []).shape == (0,)
+    assert log_upper_tail([], [], []).shape == (0,)
 
 
 @given(st.floats(1e-3, 1e4), st.one_of(st.just(0.0), st.floats(1e-6, 50)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kstoolkit.findings.tails import Expectation, _log_upper_tail, tail_bounds
+from kstoolkit.findings.tails import Expectation, log_upper_tail, tail_bounds
 
 ROWS = 4_000
 
@@ -15,7 +15,7 @@ def test_the_bounds_enclose_the_tail() -> None:
     mean = np.exp(random.normal(1, 2.5, ROWS))
     variance = mean * (1 + np.exp(random.normal(0, 2.5, ROWS)))
     count = np.maximum(1, np.floor(mean * np.exp(random.normal(0, 1.2, ROWS))))
-    tail = _log_upper_tail(count, mean, variance)
+    tail = log_upper_tail(count, mean, variance)
     low, high = tail_bounds(count, mean, variance)
     slack = 1e-9 * np.abs(tail) + 1e-12
     assert np.all(low <= tail + slack)
