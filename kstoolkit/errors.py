@@ -87,8 +87,7 @@ def naming(text: str, **values: object) -> Sentence:
     ('Give action= or total=True.', 'Give --action or --total.')
     """
     return Sentence(
-        text.format_map(_Words(values, "in_python")),
-        text.format_map(_Words(values, "at_terminal")),
+        text.format_map(_Words(values, "in_python")), text.format_map(_Words(values, "at_terminal"))
     )
 
 

@@ -214,10 +214,7 @@ def next_in_tiers(settled: Sequence[Batch], is_outdated: Callable[[Batch], bool]
 
 
 def _fold(
-    folders: BatchFolders,
-    batches: Sequence[Batch],
-    content: Content,
-    go_on: Callable[[], object],
+    folders: BatchFolders, batches: Sequence[Batch], content: Content, go_on: Callable[[], object]
 ) -> tuple[Batch, CompactionResult]:
     """Fold neighbours of one epoch into the folder of the last; return that, and what it saved."""
     target = batches[-1]

@@ -393,11 +393,7 @@ def _log_objects(name: str, log: StoreLog, events: LogRows[LogEvent]) -> Iterato
 
 
 def _give_several(
-    found: StoreRecords[StoreLog],
-    told: dict[str, LogRows[LogEvent]],
-    limit: int,
-    *,
-    as_json: bool,
+    found: StoreRecords[StoreLog], told: dict[str, LogRows[LogEvent]], limit: int, *, as_json: bool
 ) -> None:
     """Print events of several stores in order of time, and what their logs come to together."""
     total = found.total

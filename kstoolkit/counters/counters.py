@@ -16,16 +16,8 @@ import pyarrow.compute as pc
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import countblock
-from kstoolkit.formats.actions import (
-    are_chosen,
-    checked,
-    parts_in,
-    split,
-    with_parts,
-)
-from kstoolkit.formats.actions import (
-    chosen as chosen_of,
-)
+from kstoolkit.formats.actions import are_chosen, checked, parts_in, split, with_parts
+from kstoolkit.formats.actions import chosen as chosen_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

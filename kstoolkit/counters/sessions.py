@@ -124,10 +124,7 @@ def _changed(before: Counters, after: Counters) -> tuple[Counters, NDArray[np.ui
 
 
 def _joined(
-    rows: Counters,
-    end_ms: NDArray[np.int64],
-    session: Session,
-    grain: NDArray[np.int64] | None,
+    rows: Counters, end_ms: NDArray[np.int64], session: Session, grain: NDArray[np.int64] | None
 ) -> Counters:
     """Join rows; with ``grain``, only those of one grain."""
     action = rows.action * 0 if session.is_over_all else rows.action
@@ -158,10 +155,7 @@ def _reach(end: NDArray[np.int64], is_other: NDArray[np.bool_]) -> NDArray[np.in
 
 
 def _cut(
-    begins: NDArray[np.bool_],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    longest_ms: int,
+    begins: NDArray[np.bool_], start: NDArray[np.int64], end: NDArray[np.int64], longest_ms: int
 ) -> NDArray[np.bool_]:
     """Begin a session anew wherever it would become too long.
 

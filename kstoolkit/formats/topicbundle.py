@@ -451,11 +451,7 @@ def _texts(bundles: ActionBundles) -> pa.Array:
 
 
 def _as_ours(
-    column: ByteColumn,
-    others: NDArray[np.bool_],
-    parts: tuple[str, ...] | None,
-    *,
-    has_ends: bool,
+    column: ByteColumn, others: NDArray[np.bool_], parts: tuple[str, ...] | None, *, has_ends: bool
 ) -> ByteColumn:
     """Return the column with the bundles that others wrote written as ours are."""
     each = [_decode(value) for value in column.take(others).to_list()]

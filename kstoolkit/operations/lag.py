@@ -16,12 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError, InputError, Option, naming
-from kstoolkit.events.topics import (
-    address_of,
-    options_given,
-    options_of_folder,
-    parse_address,
-)
+from kstoolkit.events.topics import address_of, options_given, options_of_folder, parse_address
 from kstoolkit.kafka.cluster import Cluster, Partition, Reach
 from kstoolkit.kafka.groups import GroupFacts, group_facts, groups_of
 from kstoolkit.kafka.reading import record_times

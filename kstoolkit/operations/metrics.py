@@ -43,13 +43,7 @@ from kstoolkit.operations.lag import LagWatch
 from kstoolkit.operations.sparkmemory import java_memory, session_with_java
 from kstoolkit.operations.sparkmetrics import QueryFigures, counter, gauge, labelled
 from kstoolkit.pipeline.runfolder import size_bytes
-from kstoolkit.pipeline.status import (
-    NO_BATCH,
-    FindingCounts,
-    RunState,
-    RunWatch,
-    with_all_reasons,
-)
+from kstoolkit.pipeline.status import NO_BATCH, FindingCounts, RunState, RunWatch, with_all_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -439,9 +433,7 @@ class RunCollector:
         return [
             *_run_metrics(status, settings),
             *self._query_figures.metrics(
-                status.batches,
-                self._watch.progress,
-                counts_here=status.state is RunState.COUNTING,
+                status.batches, self._watch.progress, counts_here=status.state is RunState.COUNTING
             ),
         ]
 

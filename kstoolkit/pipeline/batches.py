@@ -629,10 +629,7 @@ class RunSummary(Viewed):
 
     @classmethod
     def of(
-        cls,
-        batches: Sequence[MicroBatch],
-        state_bytes: int | None,
-        changes: Sequence[Change] = (),
+        cls, batches: Sequence[MicroBatch], state_bytes: int | None, changes: Sequence[Change] = ()
     ) -> RunSummary:
         """Add up batches, given in their order; ``state_bytes`` is what the checkpoint's take."""
         fates = Counter(each.fate for each in changes)

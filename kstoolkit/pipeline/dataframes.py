@@ -284,10 +284,7 @@ def count_sliding(
 
 
 def _counting(
-    columns: EventColumns,
-    count: Transformation,
-    lateness: Duration | None,
-    min_count: int | None,
+    columns: EventColumns, count: Transformation, lateness: Duration | None, min_count: int | None
 ) -> Transformation:
     """Return a transformation that counts events by their columns, as ``count`` does."""
     lateness_ms = None if lateness is None else parse_duration(lateness, allow_zero=True)

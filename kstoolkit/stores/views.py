@@ -116,13 +116,7 @@ def _rows(view: _Row | Records[_Row]) -> Iterable[_Row]:
     return view if isinstance(view, Records) else [view]
 
 
-OF_ONE_STORE = (
-    FormatError,
-    MissingFolderError,
-    NoStoreError,
-    StoreFault,
-    StorePermissionError,
-)
+OF_ONE_STORE = (FormatError, MissingFolderError, NoStoreError, StoreFault, StorePermissionError)
 """What is wrong with one RocksDB of a store alone: the others can be read."""
 
 

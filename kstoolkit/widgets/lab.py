@@ -488,9 +488,7 @@ class _Trying(Listener):
         return self._is_cancelled or (self._stop is not None and self._stop.is_set())
 
     def _compare(self, stop: Event, workload: Workload, profiles: Any, limits: Any) -> None:
-        from kstoolkit.rocksdb.lab.comparing import (  # noqa: PLC0415 - only to try
-            compare_profiles,
-        )
+        from kstoolkit.rocksdb.lab.comparing import compare_profiles  # noqa: PLC0415 - only to try
 
         began, self._stop = monotonic(), stop
         try:

@@ -207,10 +207,7 @@ class MemoryPanel(Panel):
     """
 
     def __init__(
-        self,
-        thing: Any = None,
-        *,
-        profile: Profile | str | os.PathLike[str] | None = None,
+        self, thing: Any = None, *, profile: Profile | str | os.PathLike[str] | None = None
     ) -> None:
         self._thing: Any = thing
         self._measured: Measured | None = None

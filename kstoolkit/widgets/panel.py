@@ -50,10 +50,7 @@ def wrapping(*controls: Widget) -> HBox:
 
 
 def button(
-    description: str,
-    tooltip: str | None,
-    pressed: Callable[[], object],
-    width: str | None = None,
+    description: str, tooltip: str | None, pressed: Callable[[], object], width: str | None = None
 ) -> Button:
     """Return a button that does something when it is pressed."""
     made = Button(description=description, tooltip=tooltip, layout=Layout(width=width))
@@ -105,9 +102,7 @@ class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
             self.say(str(error))
 
     def draw(
-        self,
-        draw: Callable[[Axes | None], object],
-        size_inches: tuple[float, float] | None = None,
+        self, draw: Callable[[Axes | None], object], size_inches: tuple[float, float] | None = None
     ) -> None:
         """Show a plot: ``record.plot``, at the size that suits it or at another."""
         from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked

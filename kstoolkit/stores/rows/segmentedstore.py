@@ -19,11 +19,7 @@ from weakref import WeakValueDictionary
 
 from kstoolkit.errors import FormatError, InputError
 from kstoolkit.formats.streams.places import segment_interval_ms, segment_start_ms
-from kstoolkit.rocksdb.faults import (
-    NoStoreError,
-    StoreClosedError,
-    translated,
-)
+from kstoolkit.rocksdb.faults import NoStoreError, StoreClosedError, translated
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
