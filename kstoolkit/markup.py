@@ -52,12 +52,7 @@ def plain(value: str) -> str:
 def text(value: str, *, keep: str = "") -> Html:
     r"""Return ``value`` as HTML text: escaped, unseen characters as marked code points.
 
-    Parameters
-    ----------
-    value
-        Any text.
-    keep
-        Unseen characters to let through, such as line breaks inside ``pre``.
+    ``keep`` are such as pass, as line breaks inside ``pre``.
 
     Examples
     --------
@@ -118,14 +113,7 @@ def joined(*parts: str) -> Html:
 def element(tag: str, /, *children: str, **attributes: str | int) -> Html:
     """Return an HTML element; children that are no markup yet are escaped.
 
-    Parameters
-    ----------
-    tag
-        Its name, such as ``"p"``.
-    *children
-        Texts and markup, in order.
-    **attributes
-        ``class_`` is ``class``; another underscore is a hyphen, as in ``aria_label``.
+    ``class_`` is ``class``; another underscore is a hyphen, as in ``aria_label``.
 
     Examples
     --------

@@ -25,15 +25,8 @@ _LAST_MS = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - EPOCH) // _ONE_MS
 def moment_ms(value: Moment) -> int:
     """Return a moment in epoch ms UTC.
 
-    Parameters
-    ----------
-    value
-        Text that names no zone is in UTC; a datetime has to have one.
-
-    Raises
-    ------
-    ConfigurationError
-        If the text is no time, a datetime has no zone, or it is neither, nor a whole number.
+    Text that names no zone is in UTC; a datetime has to have one. Whatever is no such moment, nor a
+    whole number, is a ConfigurationError.
 
     Examples
     --------

@@ -30,17 +30,8 @@ _STEP = 1024
 def parse_duration(value: Duration, *, allow_zero: bool = False) -> int:
     """Return a length of time in whole milliseconds.
 
-    Parameters
-    ----------
-    value
-        Text such as ``"1 minute"``, ``"90 s"`` or ``"1.5 hours"``, milliseconds, or a timedelta.
-    allow_zero
-        Whether no time at all is a meaningful answer.
-
-    Raises
-    ------
-    ConfigurationError
-        If the text is no duration, or the duration is not positive.
+    Text is such as ``"1 minute"``, ``"90 s"`` or ``"1.5 hours"``. What is no duration, or none
+    above zero where that is not allowed, is a ConfigurationError.
 
     Examples
     --------

@@ -268,13 +268,7 @@ class Busy(OutputError):  # noqa: N818 - says how it is, as NotSent does
 
 @contextmanager
 def locked(path: Path, busy: str, hint: str) -> Iterator[None]:
-    """Hold a lock file against other processes; the kernel lets go of it when this one ends.
-
-    Raises
-    ------
-    Busy
-        If somebody else holds it, with these words.
-    """
+    """Hold a lock file, which the kernel lets go of with this process; held by others: ``busy``."""
     with path.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

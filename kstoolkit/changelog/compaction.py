@@ -158,10 +158,7 @@ def compact_folders(
 ) -> CompactionResult:
     """Fold the batches of one kind, all or in tiers; ``go_on`` is called now and then.
 
-    Raises
-    ------
-    OutputError
-        If another compaction is at work, or nothing can be written.
+    Another compaction that is at work, or a disk that takes nothing, is an OutputError.
     """
     try:
         busy = f"Another compaction is at work on {str(folder)!r}."

@@ -162,13 +162,7 @@ def _understood(path: Path) -> Iterator[None]:
 
 
 def opened(path: Path) -> pq.ParquetFile:
-    """Return the file, open for reading; texts come by dictionary.
-
-    Raises
-    ------
-    FormatError
-        If it is damaged, or lacks a column.
-    """
+    """Return the file, open for reading, texts by dictionary; a damaged one is a FormatError."""
     try:
         with _understood(path):
             metadata = pq.read_metadata(path)
@@ -266,13 +260,7 @@ class CountsFile:
 
     @classmethod
     def open(cls, path: Path) -> CountsFile:
-        """Read the end of the file, where it is said what the rest holds.
-
-        Raises
-        ------
-        FormatError
-            If it is damaged, or lacks a column.
-        """
+        """Read the end of the file, where it is said what the rest holds; as of :func:`opened`."""
         with opened(path) as file:
             buckets, groups = _stored_groups(file, path)
             parts = stored_parts(file.metadata)
@@ -303,14 +291,7 @@ class CountsFile:
     ) -> Iterator[Counters]:
         """Yield the counts of one window length, in pieces that fit into memory.
 
-        Parameters
-        ----------
-        window_ms
-            The window's length.
-        users
-            Only these users.
-        bucket
-            Only users of this bucket: its number, and of how many.
+        Of these users only, or of one bucket's: its number, and of how many.
         """
         if self.buckets is None:
             tables = self._filtered(window_ms)
@@ -328,12 +309,8 @@ class CountsFile:
     def span_ms(self, column: str, window_ms: int | None = None) -> tuple[int, int] | None:
         """Return the first and the last time in a column, epoch ms UTC; ``None`` without rows.
 
-        Parameters
-        ----------
-        column
-            ``"window_start"`` or ``"changed_at"``.
-        window_ms
-            Only in rows of windows of this length.
+        The column is ``"window_start"`` or ``"changed_at"``; with ``window_ms``, of such windows
+        only.
         """
         with opened(self.path) as file, _understood(self.path):
             if self.buckets is None:

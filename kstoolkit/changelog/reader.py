@@ -125,16 +125,10 @@ class ChangelogReader:
     def read(
         self, window_ms: int, *, bucket: tuple[int, int], starts: range | None = None
     ) -> Dated:
-        """Return the latest counts that are told.
+        """Return the latest counts that are told of one window length, and of one bucket's users.
 
-        Parameters
-        ----------
-        window_ms
-            The windows' length.
-        bucket
-            Only users of this bucket: its number, and of how many.
-        starts
-            Only windows that begin in here, epoch ms UTC.
+        ``bucket`` is its number, and of how many; ``starts``: only windows that begin in there,
+        epoch ms UTC.
         """
         return self._asked(
             lambda files: folded(

@@ -79,19 +79,11 @@ def _records_of(
 def counters_of(
     keys: Sequence[bytes] | pa.Array, values: Sequence[bytes | None] | pa.Array
 ) -> dict[int, TopicCounts]:
-    """Return what records tell, by window size in ms.
+    """Return what records tell, by window size in ms; they come in the order of their offsets.
 
-    Parameters
-    ----------
-    keys, values
-        One of each a record, in the order of their offsets: of one key, the last record counts
-        alone. A value that is null is a tombstone. Records of blocks are to be left out: see
-        :func:`kstoolkit.formats.keys.is_block_key`.
-
-    Raises
-    ------
-    FormatError
-        If a key is not of a user's window, or a value that counts no bundle.
+    Of one key, the last record counts alone; a value that is null is a tombstone. Records of blocks
+    are to be left out, by :func:`kstoolkit.formats.keys.is_block_key`: they, and whatever else is
+    no key of a user's window with a bundle, are a FormatError.
 
     Examples
     --------
@@ -191,18 +183,9 @@ def counters_of_blocks(
 ) -> dict[int, TopicCounts]:
     """Return what blocks tell, by window size in ms: of each count, what the newest batch says.
 
-    Parameters
-    ----------
-    keys, values
-        One of each a record, in any order; of one key, the last record counts alone. A value that
-        is None is a tombstone: of what that block told, nothing is known from it any more.
-    changed_ms
-        The timestamp of each record, epoch ms UTC.
-
-    Raises
-    ------
-    FormatError
-        If a key is not of a block, or a value that counts no CountBlock.
+    Records come in any order; of one key, the last counts alone. A value that is None is a
+    tombstone: of what that block told, nothing is known from it any more. What is no key of a
+    block, or no CountBlock, is a FormatError.
 
     Examples
     --------

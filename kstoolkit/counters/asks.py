@@ -58,22 +58,12 @@ class Asks:
     blocks: Blocks
 
     def advance(self, requests: Counters, passes: Counters, *, horizon_ms: int) -> pa.Table:
-        """Take in what came, and return what it decided: one row for each window.
+        """Take in who did it when, and who passed when, and return what that decided.
 
-        A window is decided when it reaches ``at_least``, and again if a pass clears it.
-
-        Parameters
-        ----------
-        requests, passes
-            Who did it when, and who passed when: see :func:`moments`.
-        horizon_ms
-            Nothing that is earlier than this will come any more; state that only such events
-            could need is dropped.
-
-        Returns
-        -------
-        pyarrow.Table
-            ``user``, ``window_start_ms``, ``count`` (when it first was decided) and ``asked``.
+        Both are as of :func:`moments`; what comes is one row for each window: ``user``,
+        ``window_start_ms``, ``count`` (when it first was decided) and ``asked``. A window is
+        decided when it reaches ``at_least``, and again if a pass clears it. Nothing earlier than
+        ``horizon_ms`` will come any more; state that only such events could need is dropped.
         """
         reached = self._reached(requests)
         latest = _latest([counters_in(self.blocks, _PASSES), passes])

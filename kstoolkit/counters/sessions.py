@@ -75,11 +75,8 @@ def rejoined(
 ) -> tuple[Counters, Counters, NDArray[np.uint64]]:
     """Join what came with sessions that it may touch.
 
-    Returns
-    -------
-    tuple
-        All sessions; those that changed, in their new state, with 0 as the count of those that
-        others swallowed; and, in the same order, the counts that these had before (0 where new).
+    Return all sessions; those that changed, in their new state, with 0 as the count of those that
+    others swallowed; and, in the same order, the counts that these had before (0 where new).
 
     Examples
     --------

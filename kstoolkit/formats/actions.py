@@ -68,10 +68,7 @@ class Part(NamedTuple):
     def of(cls, text: str) -> Part:
         """Read a column's name, or an expression and its name: ``lower(op) AS operation``.
 
-        Raises
-        ------
-        ConfigurationError
-            If it has no name of its own.
+        One without a name of its own is a ConfigurationError.
 
         Examples
         --------
@@ -90,10 +87,7 @@ class Part(NamedTuple):
 def parts_of(action: str | Sequence[str]) -> tuple[Part, ...]:
     """Return the parts of an action; none if it is one column.
 
-    Raises
-    ------
-    ConfigurationError
-        If they are too many, or two have one name, or one the name of another column of results.
+    Too many, or two of one name or of another column's of results, are a ConfigurationError.
 
     Examples
     --------
@@ -270,12 +264,7 @@ def chosen(texts: pa.Array, parts: Sequence[str], by: Sequence[str]) -> pa.Dicti
 
 
 def checked(parts: Sequence[str], asked: str | Sequence[str], *, what: str) -> tuple[str, ...]:
-    """Return names of parts that were asked for, in the order that the action has them.
-
-    Raises
-    ------
-    ColumnError
-        If there is none of a name.
+    """Return names of parts that were asked for, in the action's order; others are a ColumnError.
 
     Examples
     --------

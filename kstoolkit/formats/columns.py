@@ -91,11 +91,7 @@ class ByteColumn:
     ) -> ByteColumn:
         """Return a part of every row, as slices do: of what is too short, as much as there is.
 
-        Parameters
-        ----------
-        start, end
-            From and up to which byte, one number for all or one a row. Negative ones count from
-            the end of the row; None is the end.
+        From and up to which byte is one number for all or one a row.
         """
         first = self._place(start)
         last = self.ends if end is None else np.maximum(self._place(end), first)
@@ -104,17 +100,8 @@ class ByteColumn:
     def integers(self, width: Literal[1, 2, 4, 8], *, at: int = 0) -> NDArray[np.int64]:
         """Return the signed big-endian number of ``width`` bytes that begins ``at`` in each row.
 
-        Parameters
-        ----------
-        width
-            How many bytes it has.
-        at
-            Where it begins; negative: so many bytes before the end of the row.
-
-        Raises
-        ------
-        IndexError
-            If a row is too short for that: leave those out first, by their :attr:`lengths`.
+        Negative: so many bytes before its end. A row that is too short for that is an IndexError:
+        leave those out first, by their :attr:`lengths`.
         """
         first = self.ends + at if at < 0 else self.starts + at
         if (first < self.starts).any() or (first + width > self.ends).any():

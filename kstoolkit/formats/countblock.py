@@ -73,13 +73,9 @@ _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 def encode(batch: pa.RecordBatch) -> bytes:
-    """Return the block's bytes.
+    """Return the block's bytes; of columns of :data:`SCHEMA`, sorted and unique as the format says.
 
-    Parameters
-    ----------
-    batch
-        Columns of :data:`SCHEMA`, sorted and unique as the format says; the metadata of its schema
-        says of which parts its actions are, if of several.
+    The metadata of their schema says of which parts their actions are, if of several.
 
     Examples
     --------
@@ -106,11 +102,7 @@ def encode(batch: pa.RecordBatch) -> bytes:
 def decode(block: bytes) -> pa.RecordBatch:
     """Return the block's columns, counts as uint64; their schema as :func:`encode` takes it.
 
-    Raises
-    ------
-    FormatError
-        If the version is unknown, or the bytes are no CountBlock: cut short, damaged, or with
-        other columns.
+    Of an unknown version, cut short, damaged, or with other columns: a FormatError.
 
     Examples
     --------
@@ -190,12 +182,7 @@ class BlockKey(NamedTuple):
     size_ms: int
 
     def encode(self) -> bytes:
-        """Return the key's bytes.
-
-        Raises
-        ------
-        ConfigurationError
-            If a number is below zero or too large for its place, or the size is zero.
+        """Return the key's bytes; a number that does not fit its place is a ConfigurationError.
 
         Examples
         --------
@@ -212,12 +199,7 @@ class BlockKey(NamedTuple):
 
     @classmethod
     def decode(cls, key: bytes) -> BlockKey:
-        """Read what :meth:`encode` wrote.
-
-        Raises
-        ------
-        FormatError
-            If the bytes are no such key.
+        """Read what :meth:`encode` wrote; anything else is a FormatError.
 
         Examples
         --------

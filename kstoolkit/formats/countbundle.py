@@ -50,15 +50,9 @@ _FIELD = descriptor_pb2.FieldDescriptorProto
 
 
 def message_class(name: str, fields: Sequence[tuple[str, str]]) -> Any:
-    """Return protobuf's class of a proto3 message.
+    """Return protobuf's class of a proto3 message, with fields that are numbered from 1.
 
-    Parameters
-    ----------
-    name
-        What the message is called.
-    fields
-        Name and type of each, as a ``.proto`` file has them, such as ``"repeated uint32"``; they
-        are numbered from 1.
+    They are named and typed as a ``.proto`` file has them, such as ``"repeated uint32"``.
 
     Examples
     --------
@@ -210,12 +204,7 @@ _MESSAGE = message_class(NAME, FIELDS)
 
 
 def decode(value: bytes) -> Bundle:
-    """Return one bundle.
-
-    Raises
-    ------
-    FormatError
-        If the version is unknown, or the bytes are no bundle; nor are ids of 2**31 and more.
+    """Return one bundle; one of an unknown version, or with ids of 2**31 and more: a FormatError.
 
     Examples
     --------
@@ -269,12 +258,7 @@ def encode_many(bundles: Bundles) -> pa.Array:
 
 
 def decode_many(values: Sequence[bytes]) -> Bundles:
-    """Return many bundles as columns.
-
-    Raises
-    ------
-    FormatError
-        If one of them is of an unknown version, or no bundle.
+    """Return many bundles as columns; any that :func:`decode` refuses is a FormatError.
 
     Examples
     --------

@@ -61,16 +61,7 @@ def encode_replica_key(user: str, start_ms: int) -> bytes:
 def encode_replica_keys(
     users: pa.Array, user: NDArray[np.int32], start_ms: NDArray[np.int64]
 ) -> pa.Array:
-    """Return the keys of many windows, as Arrow binary.
-
-    Parameters
-    ----------
-    users
-        The texts that the codes stand for.
-    user
-        Codes, one a key.
-    start_ms
-        Window starts, epoch ms UTC, one a key.
+    """Return the keys of many windows, as Arrow binary: a code of ``users`` and a start a key.
 
     Examples
     --------
@@ -87,10 +78,7 @@ def encode_replica_keys(
 def decode_replica_keys(keys: list[bytes]) -> tuple[list[str], NDArray[np.int64]]:
     """Return the users and the window starts of many keys; salts are not looked at.
 
-    Raises
-    ------
-    FormatError
-        If one of them is too short, or no UTF-8.
+    One that is too short, or no UTF-8, is a FormatError.
 
     Examples
     --------
@@ -177,24 +165,9 @@ def encode_topic_keys(
     start_ms: NDArray[np.int64],
     size_ms: NDArray[np.int64] | int,
 ) -> pa.Array:
-    """Return the keys of many windows, as Arrow large binary.
+    """Return the keys of many windows, as Arrow large binary: as of :class:`WindowKeys`.
 
-    Parameters
-    ----------
-    users
-        The texts that the codes stand for.
-    user
-        Codes, one a key.
-    start_ms
-        Window starts, epoch ms UTC, one a key.
-    size_ms
-        How long the windows are: one number for all, or one a key; of sessions it is minus their
-        gap.
-
-    Raises
-    ------
-    ConfigurationError
-        If a size is zero.
+    A size may be one for all; a size of zero is a ConfigurationError.
 
     Examples
     --------
@@ -213,11 +186,8 @@ def encode_topic_keys(
 def decode_topic_keys(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
     """Return whose windows the keys are of, and which.
 
-    Raises
-    ------
-    FormatError
-        If one of them is no such key: missing, too short, of a block, no UTF-8, or with another
-        user's salt.
+    A key that is missing, too short, of a block, no UTF-8, or with another user's salt is a
+    FormatError.
 
     Examples
     --------

@@ -204,10 +204,7 @@ class Serde:
 def serde_of(serde: str | Serde | Callable[[bytes], Any]) -> Serde:
     """Return the serde of a name, or one that asks a callable of the user's about each cell.
 
-    Raises
-    ------
-    ConfigurationError
-        If there is none of that name.
+    A name that there is none of is a ConfigurationError.
 
     Examples
     --------

@@ -375,12 +375,9 @@ def _ending(parts: tuple[str, ...] | None) -> bytes:
 
 
 def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
-    """Return many bundles as columns.
+    """Return many bundles as columns: leave tombstones out.
 
-    Raises
-    ------
-    FormatError
-        If one of them is of another version, or no bundle; or there is none: leave tombstones out.
+    One of another version, or that is no bundle, is a FormatError.
 
     Examples
     --------

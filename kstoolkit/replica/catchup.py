@@ -412,21 +412,8 @@ def changelog_rows(
     """Yield each key and bundle that following a changelog writes, in the order of its batches.
 
     A bundle has all that its key had before, as a replica's has; so the latest bundle of each key
-    is kept in memory.
-
-    Parameters
-    ----------
-    path
-        A run's output folder, or its changelog folder.
-    window
-        The windows' length: those of each have a store of their own.
-
-    Raises
-    ------
-    InputError
-        If there is no changelog, or it tells of no such windows.
-    FormatError
-        If a file of it is damaged.
+    is kept in memory. ``path`` is a run's output folder, or its changelog folder. What there is
+    none of is an InputError; a damaged file is a FormatError.
 
     Examples
     --------

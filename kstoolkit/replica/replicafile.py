@@ -120,14 +120,9 @@ class ReplicaState:
 
     @classmethod
     def load(cls, folder: Path) -> ReplicaState:
-        """Read the file.
+        """Read the file; if there is none, the folder is no replica: an InputError.
 
-        Raises
-        ------
-        InputError
-            If there is none: the folder is no replica.
-        FormatError
-            If it is damaged, or of a newer version.
+        A damaged one, or of a newer version, is a FormatError.
         """
         try:
             told = json.loads((folder / FILE).read_text(encoding="utf-8"))
@@ -311,12 +306,7 @@ def _known(folder: Path) -> ReplicaState:
 
 
 def retention_ms(retention: Mapping[Duration | Window, Duration]) -> dict[int, int]:
-    """Return how long windows are kept, by their length.
-
-    Raises
-    ------
-    ConfigurationError
-        If one of them is no window, or no duration.
+    """Return how long windows are kept, by their length; of windows and durations as people write.
 
     Examples
     --------
@@ -396,12 +386,7 @@ _REPLICA = Profile(
 
 
 def as_profile(profile: Profile | str | None) -> Profile:
-    """Return a profile: the one of a name, or the replica's own.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none of this name.
+    """Return a profile: the one of a name, if there is one, or the replica's own.
 
     Examples
     --------

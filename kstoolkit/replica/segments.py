@@ -80,13 +80,7 @@ Pairs = tuple[list[bytes], list[bytes]]
 
 
 def check_ids(largest: int, actions: Sequence[str]) -> None:
-    """Check that an id of an action has a text.
-
-    Raises
-    ------
-    FormatError
-        If it has none.
-    """
+    """Check that an id of an action has a text; one without is a FormatError."""
     if largest >= len(actions):
         message = f"A bundle names action {largest}; the segment has {len(actions)} actions."
         raise FormatError(message, hint="The segment is damaged: restore the replica.")
@@ -289,12 +283,9 @@ class DiskSegment:
         return None if told is None else Mark(*json.loads(told))
 
     def check_holds(self, mark: Mark) -> None:
-        """Check that all is in it that a mark says.
+        """Check that all is in it that a mark says; otherwise it is a DamagedStoreError.
 
-        Raises
-        ------
-        DamagedStoreError
-            If not. A MANIFEST that lost its end opens as it once was, without a sign.
+        A MANIFEST that lost its end opens as it once was, without a sign.
         """
         found = self.mark
         if found is None or found < mark:
@@ -338,10 +329,8 @@ class DiskSegment:
     def pages(self, rows: int) -> Iterator[Pairs]:
         """Yield keys and bundles in the order of keys, so many at a time.
 
-        Raises
-        ------
-        DamagedStoreError
-            If a block is not what was written; without this, iteration would just end there.
+        A block that is not what was written is a DamagedStoreError; iteration alone would just end
+        there.
         """
         keys: list[bytes] = []
         values: list[bytes] = []
@@ -368,13 +357,7 @@ class DiskSegment:
         return keys, values
 
     def check(self) -> None:
-        """Read every block once.
-
-        Raises
-        ------
-        DamagedStoreError
-            If one is not what was written.
-        """
+        """Read every block once; one that is not what was written is a DamagedStoreError."""
         for _ in self._all_in_order():
             pass
 
@@ -561,13 +544,7 @@ def look_up(segment: Segment, key: bytes) -> Found:
 
 
 def counts_of(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts:
-    """Return the counts of a bundle.
-
-    Raises
-    ------
-    FormatError
-        If it is damaged.
-    """
+    """Return the counts of a bundle; a damaged one is a FormatError."""
     value, actions = found
     if value is None:
         return UserCounts(user, start_ms, end_ms, {}, None, dict(_NOTHING))
@@ -579,10 +556,7 @@ def counts_of(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts
 def sessions_of(user: str, start_ms: int, found: Found) -> list[UserCounts]:
     """Return the sessions of a bundle, which begin at one time: one for each time that they end.
 
-    Raises
-    ------
-    FormatError
-        If it is damaged.
+    A damaged one is a FormatError.
     """
     value, actions = found
     ids, counts, updated_ms, lasted = countbundle.decode(value or b"")

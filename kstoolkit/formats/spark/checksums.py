@@ -51,12 +51,7 @@ def crc32c_of_both(
 ) -> NDArray[np.uint32]:
     """Return the checksum of two rows one behind the other, of which neither is looked at again.
 
-    Parameters
-    ----------
-    first, second
-        The checksum of each.
-    length
-        How many bytes the second one has.
+    Given are the checksums of both, and how many bytes the second one has.
 
     Examples
     --------

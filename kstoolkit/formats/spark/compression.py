@@ -106,11 +106,8 @@ _MOST_AT_ONCE = 256
 def decompressed(raw: bytes) -> Iterator[bytes]:
     """Return what a compressed file holds, in pieces of a megabyte or so.
 
-    Raises
-    ------
-    FormatError
-        If the codec is not known, a block is damaged, the file ends too soon, or zstd makes more
-        than 256 bytes of each.
+    A codec that is not known, a damaged block, an end that comes too soon, and more than 256 bytes
+    that zstd makes of each are a FormatError.
 
     Examples
     --------

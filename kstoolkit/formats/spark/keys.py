@@ -82,10 +82,7 @@ class KeyEncoder:
     def prefix(cls, columns: int, key: Struct) -> KeyEncoder:
         """Return the encoder that puts so many columns first; the plain one for none.
 
-        Raises
-        ------
-        FormatError
-            If the key has not so many columns.
+        A key that has not so many is a FormatError.
 
         Examples
         --------
@@ -97,12 +94,7 @@ class KeyEncoder:
 
     @classmethod
     def of(cls, spec: dict[str, Any], key: Struct) -> KeyEncoder:
-        """Return the encoder that a schema file describes.
-
-        Raises
-        ------
-        FormatError
-            If it describes none that is known, or names columns that the key does not have.
+        """Return the encoder that a schema file describes; one that isn't known is a FormatError.
 
         Examples
         --------
@@ -297,12 +289,7 @@ def _written_scalar(kind: Scalar, cell: Any) -> bytes:
 
 
 def written_bytes(cell: Any) -> bytes:
-    """Return bytes, or what hex stands for.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is neither.
+    """Return bytes, or what hex stands for; anything else is a ConfigurationError.
 
     Examples
     --------
@@ -399,20 +386,9 @@ _VERSION = bytes([_ROW_VERSION])
 def written_key(key: Struct, encoder: KeyEncoder, value: Any) -> bytes:
     r"""Return the bytes of a key, as :class:`~kstoolkit.formats.spark.rows.Family` shows them.
 
-    Parameters
-    ----------
-    key
-        The columns of keys.
-    encoder
-        How they are written.
-    value
-        The columns' values by name; of a key of one column, that value alone will do.
-
-    Raises
-    ------
-    ConfigurationError
-        If a column is missing, unknown, or nothing that its type can hold; or if keys are ordered
-        by columns, which only Spark itself asks for.
+    ``value`` has the columns' values by name; of a key of one column, that value alone will do. A
+    column that is missing, unknown, or nothing that its type can hold is a ConfigurationError; so
+    are keys that are ordered by columns, which only Spark itself asks for.
 
     Examples
     --------
@@ -439,12 +415,7 @@ def written_key(key: Struct, encoder: KeyEncoder, value: Any) -> bytes:
 
 
 def written_row(columns: Struct, cells: Sequence[Any]) -> bytes:
-    """Return a row of values, one a column.
-
-    Raises
-    ------
-    ConfigurationError
-        If a value is none that its column can hold.
+    """Return a row of values, one a column, each such as its column can hold.
 
     Examples
     --------

@@ -77,12 +77,7 @@ class CommitLogEntry:
     def unique_id(self, operator: int, partition: int, store: int = 0) -> str | None:
         """Return the id in the names of a store's files; None if they have none.
 
-        Parameters
-        ----------
-        operator, partition
-            Their numbers.
-        store
-            The position of the store in the operator's metadata.
+        ``store`` is its position in the operator's metadata.
 
         Examples
         --------
@@ -95,12 +90,7 @@ class CommitLogEntry:
 
 
 def read_commit_log(raw: bytes) -> CommitLogEntry:
-    r"""Return what a commit log says.
-
-    Raises
-    ------
-    FormatError
-        If it is none, or is of a version that is not known.
+    r"""Return what a commit log says; none, or one of another version, is a FormatError.
 
     Examples
     --------
@@ -197,12 +187,7 @@ class OffsetLogEntry:
 
 
 def read_offset_log(raw: bytes) -> OffsetLogEntry:
-    r"""Return what an offset log says.
-
-    Raises
-    ------
-    FormatError
-        If it is none, or is of a version that is not known.
+    r"""Return what an offset log says; none, or one of another version, is a FormatError.
 
     Examples
     --------
@@ -259,10 +244,7 @@ class FamilySchema:
 def read_schema_file(raw: bytes) -> list[FamilySchema]:
     """Return the schemas that a schema file holds, one a column family.
 
-    Raises
-    ------
-    FormatError
-        If it is no schema file, is cut off, or is of a version that is not known.
+    One that is none, is cut off, or is of another version is a FormatError.
 
     Examples
     --------
@@ -380,12 +362,7 @@ class OperatorMetadata:
 
 
 def read_operator_metadata(raw: bytes) -> OperatorMetadata:
-    r"""Return what a metadata file of an operator says.
-
-    Raises
-    ------
-    FormatError
-        If it is no such file, or is of a version that is not known.
+    r"""Return what a metadata file of an operator says; none, or of another version: a FormatError.
 
     Examples
     --------

@@ -324,15 +324,7 @@ class ValueWrapping:
     delimiter: bytes = b""
 
     def rows(self, keys: ByteColumn, values: ByteColumn, *, has_several: bool = False) -> ValueRows:
-        """Return the rows of values.
-
-        Parameters
-        ----------
-        keys, values
-            As they lie on disk.
-        has_several
-            Whether a value is a list of rows.
-        """
+        """Return the rows of values that lie on disk; each may be a list of several."""
         found = ValueRows(np.arange(len(values)), values, {})
         if not self.is_rocksdb:
             if self.has_checksums:
@@ -529,25 +521,11 @@ def layout_of(
     log: OffsetLogEntry,
     families: Mapping[str, int] | None = None,
 ) -> StoreLayout:
-    r"""Return the layout of a store.
+    r"""Return the layout of a store, from its schema file, its operator's metadata and its name.
 
-    Parameters
-    ----------
-    schemas
-        What its schema file says.
-    operator
-        The metadata of the operator whose store it is.
-    store
-        Its name.
-    log
-        The offset log of the batch whose state is read: the settings are there.
-    families
-        The number of each column family, as a snapshot says.
-
-    Raises
-    ------
-    FormatError
-        If its rows are of a format that is not read here.
+    ``log`` is the offset log of the batch whose state is read: the settings are there. ``families``
+    has the number of each column family, as a snapshot says. Rows of a format that is not read here
+    are a FormatError.
 
     Examples
     --------

@@ -99,11 +99,8 @@ class StateChangelog:
 def read_changelog(raw: bytes) -> StateChangelog:
     r"""Return what a changelog, delta or snapshot file holds.
 
-    Raises
-    ------
-    FormatError
-        If it is none, of a version that is not known, or, as its changes are gone through, is
-        damaged.
+    One that is none, or of another version, is a FormatError; so is a damaged one, as its changes
+    are gone through.
 
     Examples
     --------
@@ -277,12 +274,7 @@ class Snapshot:
 
 
 def read_snapshot(raw: bytes) -> Snapshot:
-    r"""Return what a snapshot's zip holds.
-
-    Raises
-    ------
-    FormatError
-        If it is no zip, is damaged, lacks its metadata, or names files that no snapshot has.
+    r"""Return what a snapshot's zip holds; one that is none, or not whole, is a FormatError.
 
     Examples
     --------

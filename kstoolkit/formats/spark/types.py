@@ -194,12 +194,8 @@ _WITHOUT_ARGUMENTS: dict[str, SparkType] = {
 def schema_of(schema: str | bytes | dict[str, Any]) -> Struct:
     """Return the columns that Spark's JSON of a StructType names.
 
-    A name that an earlier column has already gets its position behind it: ``user#3``.
-
-    Raises
-    ------
-    FormatError
-        If it is no such JSON, is nested deeper than 50 types, or has more than 4096 columns.
+    A name that an earlier column has already gets its position behind it: ``user#3``. Whatever is
+    no such JSON, is nested deeper than 50 types, or has more than 4096 columns is a FormatError.
 
     Examples
     --------

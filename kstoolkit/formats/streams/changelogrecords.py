@@ -74,16 +74,7 @@ def restored_values(
     timestamps_ms: Sequence[int] | NDArray[np.int64],
     headers: Sequence[RecordHeaders],
 ) -> pa.Array:
-    r"""Return records' values with headers and time in front; null where there is no value.
-
-    Parameters
-    ----------
-    values
-        The values; None is a tombstone.
-    timestamps_ms
-        The records' times, epoch ms UTC.
-    headers
-        The records' headers.
+    r"""Return records' values with headers and time (epoch ms UTC) in front; null of a tombstone.
 
     Examples
     --------
@@ -111,16 +102,10 @@ def version_keys(keys: Sequence[bytes], timestamps_ms: Sequence[int]) -> pa.Arra
 def split_records(
     kind: Kind, keys: ByteColumn, values: ByteColumn, *, window_size_ms: int | None = None
 ) -> RowColumns:
-    """Return what the application put into some records.
+    """Return what the application put into the latest records of keys, drawn at this module's head.
 
-    Parameters
-    ----------
-    kind
-        What kind of store the topic is the changelog of.
-    keys, values
-        The latest records of keys, as the head of this module draws them.
-    window_size_ms
-        How long windows are; None leaves their ends null.
+    ``kind`` is that of the store whose changelog the topic is; without a window size, windows' ends
+    are null.
 
     Examples
     --------
@@ -146,14 +131,9 @@ def split_records(
 
 
 def recognise_records(keys: ByteColumn, values: ByteColumn) -> Recognised:
-    """Return what kind of store some records are of, how sure that is, and why.
+    """Return what kind of store the latest records of keys are of, how sure that is, and why.
 
     A versioned store's look like a key-value store's: it has to be told.
-
-    Parameters
-    ----------
-    keys, values
-        The latest records of keys, as the head of this module draws them.
 
     Examples
     --------

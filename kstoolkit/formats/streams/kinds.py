@@ -98,16 +98,9 @@ _GROUPS = {
 def kinds_named(name: str) -> tuple[Kind, ...]:
     """Return the kinds that a user's word can mean: one, or all of a group.
 
-    Parameters
-    ----------
-    name
-        A kind, or the group ``key-value``, ``window`` or ``session``, of which the column family
-        and the bytes tell the rest. Blanks and underscores are as good as hyphens.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such kind.
+    A group is ``key-value``, ``window`` or ``session``, of which the column family and the bytes
+    tell the rest. Blanks and underscores are as good as hyphens; other words are a
+    ConfigurationError.
 
     Examples
     --------

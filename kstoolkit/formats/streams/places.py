@@ -76,10 +76,7 @@ class OffsetCheckpoint:
 def read_checkpoint(content: bytes) -> OffsetCheckpoint:
     r"""Return what an offset file says.
 
-    Raises
-    ------
-    FormatError
-        If it is none, is of an unknown version, or has more or fewer lines than it says.
+    One that is none, is of an unknown version, or has not the lines that it says is a FormatError.
 
     Examples
     --------
