@@ -17,12 +17,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command, and return its exit code.
-
-    Parameters
-    ----------
-    arguments
-        What comes after ``kstoolkit``; those of this process by default.
+    """Run one command, by default that of this process, and return its exit code.
 
     Examples
     --------

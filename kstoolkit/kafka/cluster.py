@@ -40,13 +40,7 @@ ANSWER_SECONDS = 10.0
 
 
 def clients() -> Any:
-    """Return confluent-kafka, with its parts.
-
-    Raises
-    ------
-    EnvironmentFault
-        If it is not installed.
-    """
+    """Return confluent-kafka, with its parts; an EnvironmentFault if it is not installed."""
     try:
         import confluent_kafka  # noqa: PLC0415 - an extra: missing only where it is asked for
         import confluent_kafka.admin  # noqa: PLC0415

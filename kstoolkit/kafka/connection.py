@@ -84,12 +84,8 @@ _VERIFIED = "enable.ssl.certificate.verification"
 def for_librdkafka(options: Mapping[str, str]) -> dict[str, str]:
     """Return the settings as librdkafka names them.
 
-    Raises
-    ------
-    ConfigurationError
-        If certificates are given in a form that it does not read.
-    InputError
-        If a file that they name can't be read.
+    Certificates in a form that it does not read are a ConfigurationError; a file of theirs that
+    can't be read is an InputError.
 
     Examples
     --------
@@ -114,13 +110,9 @@ def for_librdkafka(options: Mapping[str, str]) -> dict[str, str]:
 def for_java(options: Mapping[str, str]) -> dict[str, str]:
     r"""Return the settings as Kafka's Java client names them.
 
-    Raises
-    ------
-    ConfigurationError
-        If the mechanism of a user and password is one that Java names no module for here, or no
-        certificate shall be verified.
-    InputError
-        If a file of a certificate can't be read, or its key is in no form that Java reads.
+    A mechanism of a user and password that Java names no module for here, and no certificate to be
+    verified, are a ConfigurationError; a certificate's file that can't be read, or a key in no form
+    that Java reads, is an InputError.
 
     Examples
     --------

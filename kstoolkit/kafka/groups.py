@@ -53,13 +53,7 @@ class GroupFacts:
 
 
 def group_facts(cluster: Cluster, name: str) -> GroupFacts:
-    """Return what a consumer group is; one that there is none of is dead, and knows no topic.
-
-    Raises
-    ------
-    KafkaError
-        If the cluster does not say.
-    """
+    """Return what a consumer group is; one that there is none of is dead, and knows no topic."""
     cluster.wait(0, lambda _: None)  # without patience there is nothing to tell
     try:
         group, committed = _settled(lambda: _described(cluster, name))
@@ -92,13 +86,7 @@ def _described(cluster: Cluster, name: str) -> tuple[Any, Any]:
 
 
 def groups_of(cluster: Cluster) -> list[str]:
-    """Return the names of the cluster's consumer groups.
-
-    Raises
-    ------
-    KafkaError
-        If the cluster does not say.
-    """
+    """Return the names of the cluster's consumer groups."""
     admin = cluster.admin()
     try:
         asked = admin.list_consumer_groups(request_timeout=ANSWER_SECONDS)
@@ -108,13 +96,7 @@ def groups_of(cluster: Cluster) -> list[str]:
 
 
 def streams_topics(cluster: Cluster, name: str) -> list[str]:
-    """Return the topics that a group has made for itself, if it is a Kafka Streams application.
-
-    Raises
-    ------
-    KafkaError
-        If no broker answers.
-    """
+    """Return the topics that a group has made for itself, if it is a Kafka Streams application."""
     admin = cluster.admin()
     try:
         topics = admin.list_topics(timeout=ANSWER_SECONDS).topics
@@ -126,10 +108,7 @@ def streams_topics(cluster: Cluster, name: str) -> list[str]:
 def move_group(cluster: Cluster, name: str, offsets: Mapping[Partition, int]) -> None:
     """Commit offsets in the name of a group that nobody is in; it is made if there is none.
 
-    Raises
-    ------
-    KafkaError
-        If the cluster refuses: a member has come back, say.
+    The cluster refuses, which is a KafkaError, if a member has come back, say.
     """
     lib = clients()
     places = [lib.TopicPartition(*each, at) for each, at in sorted(offsets.items())]

@@ -188,16 +188,9 @@ def fetch(
     """Return the jars of ``artifacts``, sorted by name: from the cache, else fetched into it.
 
     Java alone does it, with the Ivy that lies among PySpark's jars. Checksums are checked. Several
-    processes may ask for the same at once: one fetches, the others wait.
-
-    Parameters
-    ----------
-    artifacts
-        What to fetch. The order doesn't matter.
-    transitive
-        Whether to fetch also what they need.
-    tell
-        Called with a line when something is downloaded: what, from where, and how much it was.
+    processes may ask for the same at once: one fetches, the others wait. ``transitive`` fetches
+    also what they need; ``tell`` is called with a line when something is downloaded: what, from
+    where, and how much it was.
 
     Raises
     ------
@@ -383,19 +376,9 @@ _ASK_AGAIN_SECONDS = 7 * 86_400
 def connector_jars(
     spark_version: str, *, tell: Callable[[str], object] = to_stderr
 ) -> tuple[Path, ...]:
-    """Return the jars of the connector for a Spark.
+    """Return the jars of the connector for a Spark; an EnvironmentFault if there are none anywhere.
 
-    Parameters
-    ----------
-    spark_version
-        Such as ``"4.3.0"``.
-    tell
-        Called with a line when something is downloaded, and when the nearest set stands in.
-
-    Raises
-    ------
-    EnvironmentFault
-        If they can be had from nowhere.
+    ``tell`` is called with a line when something is downloaded, and when the nearest set stands in.
     """
     mark = _cache_folder() / "jars" / f"{_CONNECTOR}-{spark_version}.missing"
     why = "not published in full"

@@ -458,13 +458,7 @@ class KafkaChangelog(OutputTopic):
         return mirror
 
     def _glanced_at(self) -> Cluster:
-        """Return where to ask if a broker answers soon; one that just did not is not asked again.
-
-        Raises
-        ------
-        KafkaError
-            If none answers.
-        """
+        """Return where to ask if a broker answers soon; one that just did not raises it again."""
         servers, now = self.address.bootstrap, time.monotonic()
         asked, error = _SILENT.get(servers, (now, None))
         if error is not None and now - asked < _SILENT_SECONDS:
@@ -531,21 +525,10 @@ def kafka_changelog(
 def changelog_of_folder(
     folder: str, address: str, options: Mapping[str, str] | None
 ) -> KafkaChangelog:
-    """Return the topic that a run's folder names as its changelog.
+    """Return the topic that a run's folder names as its changelog: ``address``.
 
-    Parameters
-    ----------
-    folder
-        The folder, for the error.
-    address
-        What it names.
-    options
-        Settings of the connection; None: as the environment says.
-
-    Raises
-    ------
-    ConfigurationError
-        If it names servers that the settings are not said to belong to.
+    ``options`` are settings of the connection; None: as the environment says. Servers that the
+    settings are not said to belong to are a ConfigurationError.
     """
     bootstrap = address_of(address, None).bootstrap
     return kafka_changelog(address, options=options_of_folder(options, bootstrap, folder))

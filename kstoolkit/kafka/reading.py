@@ -49,23 +49,10 @@ class TopicRecords:
 def read_records(
     cluster: Cluster, topic: str, begin: Mapping[int, int], end: Mapping[int, int], most: int
 ) -> Generator[TopicRecords]:
-    """Yield the records of a topic from some offsets up to others.
+    """Yield the records of a topic, by partition, from the first offset that counts up to ``end``.
 
-    Parameters
-    ----------
-    cluster, topic
-        Whose.
-    begin, end
-        By partition: the first offset that counts, and the first that does not.
-    most
-        How many records at once, or a few thousand more.
-
-    Raises
-    ------
-    KafkaError
-        If nothing comes any more before the end is there.
-    InputError
-        If records are gone by now that lie between.
+    ``most`` is how many at once, or a few thousand more. A KafkaError says that nothing comes any
+    more, an InputError that records in between are gone by now.
     """
     lib = clients()
     left = {each: at for each, at in end.items() if begin[each] < at}
@@ -137,24 +124,9 @@ _AT_ONCE: dict[str, Any] = {
 def record_times(cluster: Cluster, *offsets: Mapping[Partition, int]) -> list[dict[Partition, int]]:
     """Return when records were made, epoch ms, by what they say themselves.
 
-    Parameters
-    ----------
-    cluster
-        Where.
-    offsets
-        Of each partition the offset of one record that is there; several mappings for several
-        records of a partition. If compaction or a transaction took that one away, it is the next.
-
-    Returns
-    -------
-    list of dict
-        One for each mapping; without the partitions in which no record follows, or none that has a
-        time.
-
-    Raises
-    ------
-    KafkaError
-        If the cluster refuses.
+    Given are mappings: of each partition the offset of one record that is there. If compaction or a
+    transaction took that one away, it is the next. What comes has no partition in which no record
+    follows, or none that has a time.
     """
     if not any(offsets):
         return [{} for _ in offsets]

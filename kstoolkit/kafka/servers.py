@@ -171,14 +171,7 @@ def refusal(
 ) -> ConfigurationError | None:
     """Return why no server lets a client in; ``None`` if that may pass by itself.
 
-    Parameters
-    ----------
-    bootstrap
-        The servers, with commas between.
-    settings
-        Those of the connection, as librdkafka names them.
-    heard
-        What it said about them so far.
+    ``settings`` are as librdkafka names them; ``heard`` is what it said about them so far.
 
     Examples
     --------

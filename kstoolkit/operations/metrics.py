@@ -559,19 +559,7 @@ def serve_replica(
 ) -> MetricsServer:
     """Return a server of a replica's figures as Prometheus text, until it is closed.
 
-    Parameters
-    ----------
-    collector
-        What is told how the restore goes.
-    port, host
-        As of :func:`serve_metrics`.
-
-    Raises
-    ------
-    EnvironmentFault
-        If ``prometheus_client`` is not installed.
-    ConfigurationError
-        If the port is taken, or can't be listened at.
+    ``collector`` is told how the restore goes; all else is as of :func:`serve_metrics`.
     """
     _need_prometheus()
     return MetricsServer(collector, host, port)

@@ -435,20 +435,10 @@ _SIZES = ("write_buffer_size", "max_write_buffer_number", "block_cache_bytes", "
 def profile_of_settings(settings: Mapping[str, str]) -> Profile:
     """Return the profile that Spark's state stores have under some settings.
 
-    What the settings leave open is as Spark has it. Source of keys, defaults and what
-    ``boundedMemoryUsage`` sets: ``RocksDBConf``, ``RocksDBMemoryManager`` and ``RocksDB`` of Spark
-    4.3.
-
-    Parameters
-    ----------
-    settings
-        Spark's configuration. Keys that have nothing to do with it may be there too; upper and
-        lower case make no difference in keys, as with Spark.
-
-    Raises
-    ------
-    ConfigurationError
-        If a value is no number, or makes no sense.
+    What these leave open is as Spark has it. Other keys may be there too; upper and lower case make
+    no difference in keys, as with Spark. A value that makes no sense is a ConfigurationError.
+    Source of keys, defaults and what ``boundedMemoryUsage`` sets: ``RocksDBConf``,
+    ``RocksDBMemoryManager`` and ``RocksDB`` of Spark 4.3.
 
     Examples
     --------
@@ -500,12 +490,8 @@ def _value(given: Mapping[str, str], key: str, default: str) -> str:
 def session_with_java(spark: SparkSession | None = None) -> SparkSession:
     """Return a session that has a Java, and one that runs: the given one, or the active one.
 
-    Raises
-    ------
-    ConfigurationError
-        If there is no session, it has been stopped, or it is one of Spark Connect.
-    EnvironmentFault
-        If its Java has ended.
+    None, one that was stopped, and one of Spark Connect are a ConfigurationError; a Java that has
+    ended is an EnvironmentFault.
 
     Examples
     --------

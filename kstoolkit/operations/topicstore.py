@@ -129,12 +129,7 @@ def topic_of_run(
 ) -> KafkaChangelog | None:
     """Return the topic that a run writes its counts to; None if it has none, or is no run.
 
-    Parameters
-    ----------
-    path
-        A folder.
-    options
-        Settings of the connection; None: as the environment says.
+    ``options`` are settings of the connection; None: as the environment says.
 
     Examples
     --------
@@ -158,21 +153,8 @@ def counts_of_run(
     """Return the latest counts of a run whose changelog is a topic, as rows.
 
     What the topic has is read into the run's folder, where :attr:`kstoolkit.Run.changelog` has it
-    too, so that the next one reads only what is new.
-
-    Parameters
-    ----------
-    topic
-        What :func:`topic_of_run` found.
-    path
-        The run's folder.
-    window_ms, counted
-        As of :class:`CountedTopic`.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are no such windows, or it is not said which are meant.
+    too, so that the next one reads only what is new. ``window_ms`` and ``counted`` are as of
+    :class:`CountedTopic`; no such windows, or none told of several, is a ConfigurationError.
     """
     mirror = topic.mirrored_in(Path(path) / MIRROR)
     mirror.refresh()
@@ -266,14 +248,10 @@ def _partition_of(store: HasRows) -> int | None:
 
 
 def begins_ms(store: HasRows) -> int | None:
-    """Return from when on a store has all its windows: where its first segment begins.
+    """Return from when on a store has all its windows, epoch ms UTC: its first segment's begin.
 
-    What a topic has of before is expired in the store. Of several partitions, it is the latest.
-
-    Returns
-    -------
-    int or None
-        Epoch ms UTC; None of a store without segments.
+    What a topic has of before is expired in the store. Of several partitions, it is the latest;
+    None of a store without segments.
 
     Examples
     --------
@@ -397,13 +375,7 @@ def reading_as(
     value_serde: SerdeLike | None = None,
     window_size: Duration | None = None,
 ) -> ReadAs:
-    """Return how to read a topic.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such kind, or the size is no length of time.
-    """
+    """Return how to read a topic; no such kind, or no such length of time: a ConfigurationError."""
     if kind is not None:
         kinds_named(kind)
     size_ms = None if window_size is None else parse_duration(window_size)
@@ -422,25 +394,10 @@ def topic_store(
     progress: bool = False,
     only_counts: bool = True,
 ) -> TopicStore:
-    """Return what a topic stands for: see :func:`open_topic`.
+    """Return what a topic stands for, and fail, as :func:`open_topic`.
 
-    Parameters
-    ----------
-    address
-        Where the topic is.
-    read_as
-        How to read it.
-    counted
-        The action, the total or the values of parts of a run's counts.
-    only_counts
-        Whether they are an error for another topic.
-    beside, partition, options, scratch, progress
-        As of :func:`open_topic`.
-
-    Raises
-    ------
-    ConfigurationError, InputError, KafkaError
-        As of :func:`open_topic`.
+    ``counted`` has the action, the total or the values of parts of a run's counts; whether they are
+    an error for another topic, ``only_counts`` says.
     """
     if partition is None and beside is not None:
         partition = _partition_of(beside)

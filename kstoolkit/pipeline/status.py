@@ -383,10 +383,7 @@ class RunWatch:
     def check(self) -> None:
         """Make sure that the run is still there, if it ever was: else all would look like nothing.
 
-        Raises
-        ------
-        InputError
-            If its folder was removed; what comes into its place is watched from its beginning.
+        A folder that was removed is an InputError, once: what comes into its place is watched anew.
         """
         if self._run.folder.is_there():
             self._was_there = True
@@ -395,13 +392,7 @@ class RunWatch:
             self._run.folder.check()
 
     def look(self) -> RunStatus:
-        """Return the run as it stands.
-
-        Raises
-        ------
-        InputError
-            If it was there once, and is not any more.
-        """
+        """Return the run as it stands; :meth:`check` comes first."""
         self.check()
         state, why = self._state()
         self._read_statistics()

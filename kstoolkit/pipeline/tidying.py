@@ -61,12 +61,8 @@ def tidy(
 ) -> dict[str, CompactionResult]:
     """Fold what a run keeps by batch, and return by kind what that saved.
 
-    Raises
-    ------
-    OutputError
-        If another compaction is at work, or nothing can be written.
-    FormatError
-        If a file of counts is damaged.
+    Another compaction that is at work, or a disk that takes nothing, is an OutputError; a damaged
+    file of counts is a FormatError.
     """
     floors = floors_ms(folder.path / "changelog", cascade)
     contents: dict[str, Content] = {
@@ -87,17 +83,8 @@ def compact_run(
 ) -> dict[str, CompactionResult]:
     """Fold all settled batches of a run, of each epoch into one, and return by kind what it saved.
 
-    Parameters
-    ----------
-    path
-        A run's output folder; or a changelog's, which is folded alone.
-    expire
-        How long counts stay, by window: see :class:`~kstoolkit.windows.Cascade`.
-
-    Raises
-    ------
-    UserError
-        If there is nothing of the kind, or counts are to expire that a topic has.
+    Of a changelog's folder, that alone is folded. ``expire`` says how long counts stay, by window:
+    see :class:`~kstoolkit.windows.Cascade`; counts that a topic has can't.
     """
     folder = RunFolder(Path(path).absolute())
     settings = folder.settings()

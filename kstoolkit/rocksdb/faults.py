@@ -93,15 +93,10 @@ _FILE = re.compile(r"(?:\S*/)?(?P<name>[^\s/]+\.(?:sst|blob|log)|MANIFEST-\d+)")
 
 @contextmanager
 def translated(path: str | PathLike[str]) -> Iterator[None]:
-    """Raise what rocksdict raises inside as an error of ours that names ``path``.
+    """Raise what rocksdict raises inside as an error of this module, which names ``path``.
 
     Errors of kstoolkit, and whatever is not rocksdict's, pass as they are. ``path`` is the store as
     the user knows it, never the scratch folder it is read through.
-
-    Raises
-    ------
-    KstoolkitError
-        One of this module's classes, by the kind of what RocksDB said; the cause is chained.
 
     Examples
     --------

@@ -121,13 +121,7 @@ def open_store(
 
 
 def open_several(path: str | PathLike[str]) -> SegmentedStore | ReplicaLevel | SparkStore | None:
-    """Return a store that lies in several RocksDB, or may; None of a single one, or of none.
-
-    Raises
-    ------
-    KstoolkitError
-        If it can't be opened: one of :mod:`kstoolkit.rocksdb.faults`.
-    """
+    """Return a store that lies in several RocksDB, or may; None of a single one, or of none."""
     return _opened_in_several(_folder(path), ReadAs(), None, {})
 
 

@@ -405,13 +405,7 @@ class Panel:
         return element("div", element("h4", self.title), self._static(), class_="kst-static")
 
     def __reduce_ex__(self, _: object) -> NoReturn:
-        """Refuse to be pickled or copied.
-
-        Raises
-        ------
-        ConfigurationError
-            Always.
-        """
+        """Refuse to be pickled or copied."""
         message = f"{type(self).__name__} can't be pickled or copied: it lives in this kernel."
         raise ConfigurationError(message, hint="Keep what it shows; or static_html(), its picture.")
 

@@ -113,21 +113,9 @@ def mended_families(
 ) -> tuple[dict[str, Rdict], Losses]:
     """Return the column families of what is left of a store, and what was lost.
 
-    Parameters
-    ----------
-    scratch
-        The scratch folder with its files, which is changed.
-    folder
-        The store as the user knows it.
-    fault
-        Why it can't be opened as it is.
-
-    Raises
-    ------
-    FormatError
-        ``fault``, if no SST file is left, or no whole MANIFEST says which there were.
-    KstoolkitError
-        If what is left can't be opened.
+    Its files are in ``scratch``, which is changed; ``folder`` is the store as the user knows it. If
+    no SST file is left, or no whole MANIFEST says which there were, ``fault`` is raised: why it
+    can't be opened as it is.
     """
     manifest = whole_manifest(scratch)
     if manifest is None:
@@ -275,6 +263,8 @@ def rows_of(
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield the keys and values of one column family; memory is that of a row and some blocks.
 
+    A block that can't be read raises what rocksdict does; rows before it have been yielded.
+
     Parameters
     ----------
     handle
@@ -285,11 +275,6 @@ def rows_of(
         Begin at this key, or at the next one there is: after it, or before it if ``reverse``.
     reverse
         From the last key to the first.
-
-    Raises
-    ------
-    Exception
-        What rocksdict raises, at a block that can't be read; rows before it have been yielded.
     """
     rows = handle.iter(_every_row())
     _seek(rows, prefix, start, reverse=reverse)
@@ -349,19 +334,8 @@ def readable_rows(
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield rows as :func:`~kstoolkit.rocksdb.files.damage.rows_of` does, past what can't be read.
 
-    Parameters
-    ----------
-    view, family
-        The store, and its column family.
-    losses
-        What could not be read is put in here.
-    prefix, start, end
-        As there; ``end``: only keys before this one.
-
-    Raises
-    ------
-    DamagedStoreError
-        If it isn't told where the damage is, or there is too much of it.
+    That is put into ``losses``; if it isn't told where the damage is, or there is too much of it,
+    it is a DamagedStoreError. Only keys before ``end`` come.
     """
     handle = view.families[family]
     begin: bytes | None = max(prefix, start or b"")

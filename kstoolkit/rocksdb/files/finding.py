@@ -64,13 +64,7 @@ _UNPACK = naming(
 
 
 def check_is_path(folder: Path) -> None:
-    """Check that something can be called so at all, whether it is there or not.
-
-    Raises
-    ------
-    NoStoreError
-        If the name is too long, or has a character 0 in it.
-    """
+    """Check that something can be called so at all, whether it is there or not."""
     try:
         folder.lstat()
     except ValueError as error:
@@ -103,11 +97,6 @@ def irregular_files(folder: Path) -> set[str]:
     """Return the names of what should be a store's file and is none: a pipe, a socket, a device.
 
     To open one may take for ever: a pipe waits until somebody writes.
-
-    Raises
-    ------
-    OSError
-        If the folder can't be listed.
     """
     with os.scandir(folder) as entries:
         return {

@@ -51,14 +51,7 @@ class OptionsSection(Record):
 def read_options(folder: Path) -> Records[OptionsSection]:
     """Return the sections of the newest OPTIONS file in a store's folder.
 
-    Raises
-    ------
-    NoStoreError
-        If the folder has no OPTIONS file.
-    FormatError
-        If the newest one is no OPTIONS file.
-    OSError
-        If it can't be read.
+    Without one it is a NoStoreError; a newest one that is none is a FormatError.
     """
     found = option_files(folder)
     if not found:

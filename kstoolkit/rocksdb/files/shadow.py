@@ -78,17 +78,8 @@ def new_scratch_folder(
 ) -> ScratchFolder:
     """Return a new, empty folder that is claimed; what dead owners left beside it is removed.
 
-    Parameters
-    ----------
-    parent
-        Where to make it; None is where temporary files go.
-    prefix
-        How its name begins: each purpose has a beginning of its own, and clears its own.
-
-    Raises
-    ------
-    StoreResourceError
-        If it can't be made there.
+    It is in ``parent``, or else where temporary files go; where none can be made, it is a
+    StoreResourceError. Each purpose has a ``prefix`` of its own, and clears its own.
 
     Examples
     --------

@@ -58,11 +58,6 @@ def read_footer(path: Path) -> Footer | None:
     """Return the footer of an SST file, or None if it ends as no SST file does.
 
     A file that is still being written, is damaged or encrypted ends so.
-
-    Raises
-    ------
-    OSError
-        If the file can't be read.
     """
     with path.open("rb") as file:
         return _footer(file)
@@ -71,10 +66,7 @@ def read_footer(path: Path) -> Footer | None:
 def read_properties(path: Path) -> dict[str, bytes]:
     """Return the properties that an SST file has of itself, by RocksDB's names for them.
 
-    Raises
-    ------
-    FormatError
-        If the file has no block of properties, or it can't be made out.
+    If it has no block of them, or it can't be made out, it is a FormatError.
     """
     try:
         with path.open("rb") as file:

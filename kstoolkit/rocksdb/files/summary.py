@@ -91,13 +91,7 @@ class StoreSummary(Record):
 
 
 def footprint_of(*folders: Path) -> Footprint:
-    """Return what the files of folders take; files that vanish meanwhile are left out.
-
-    Raises
-    ------
-    OSError
-        If a folder can't be listed.
-    """
+    """Return what the files of folders take; files that vanish meanwhile are left out."""
     apparent = disk = wal = blob = 0
     ssts = set()
     for each, told in _entries(folders):

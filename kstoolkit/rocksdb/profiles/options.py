@@ -487,22 +487,11 @@ _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "
 
 
 def parse_option(name: str, text: str) -> Any:
-    """Return the value of an option, of the type that the option has.
+    """Return the value of an option of :class:`OptionSet`, of the type that the option has.
 
+    The text is a whole number with or without a unit of 1024 (``KiB``, ``MB``, ``g`` ...), ``true``
+    or ``false``, a word, or words with commas between them; another one is a ConfigurationError.
     Whether the value makes sense is for the profile to say.
-
-    Parameters
-    ----------
-    name
-        Of one of :class:`OptionSet`'s options.
-    text
-        A whole number with or without a unit of 1024 (``KiB``, ``MB``, ``g`` ...), ``true`` or
-        ``false``, a word, or words with commas between them.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such option, or the text is no value of its type.
 
     Examples
     --------

@@ -205,7 +205,7 @@ class SharedMemory:
         memtables_in_cache: bool = False,
         allow_stall: bool = False,
     ) -> SharedMemory:
-        """Make the objects.
+        """Make the objects; memtables can take no room from a cache that isn't there.
 
         Parameters
         ----------
@@ -217,11 +217,6 @@ class SharedMemory:
             Whether memtables take their room from the cache, so that its size bounds both.
         allow_stall
             Whether writers wait when the memtables are over their budget.
-
-        Raises
-        ------
-        ConfigurationError
-            If memtables are to take room from a cache that isn't there.
         """
         cache = Cache(cache_bytes) if cache_bytes else None
         if not memtables_bytes:

@@ -42,6 +42,8 @@ def own_counts(
 ) -> Iterator[Readable | None]:
     """Yield the counts of a changelog, of a run, or of a level of a replica; None of other paths.
 
+    No such windows, or none told of several, is a ConfigurationError.
+
     Parameters
     ----------
     path
@@ -50,15 +52,7 @@ def own_counts(
         How long the windows are, of a changelog or a run; a level of a replica has windows of one
         length.
     action, total, where
-        Count one action, all of them together, or those with these values of their parts, as a
-        long; none of it: each action's, as JSON.
-
-    Raises
-    ------
-    ConfigurationError
-        If both are asked for, there are no such windows, or it is not said which.
-    KstoolkitError
-        If the counts can't be read.
+        As of :class:`~kstoolkit.stores.rows.counts.CountRows`.
 
     Examples
     --------
@@ -167,21 +161,9 @@ def both_opened(
 def opened_partitions(folder: str | os.PathLike[str], name: str, **told: Any) -> Iterator[Readable]:
     """Yield the rows of all partitions of a store, found by its name below a folder.
 
-    Parameters
-    ----------
-    folder
-        Such as a state directory of Kafka Streams.
-    name
-        The store's name.
-    told
-        As :func:`kstoolkit.open_store` takes it.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name.
-    ConfigurationError
-        If several applications, or queries, have one of that name.
+    That is, a state directory of Kafka Streams, say; ``told`` is as :func:`kstoolkit.open_store`
+    takes it. No such name is an InputError; one that several applications or queries have, a
+    ConfigurationError.
 
     Examples
     --------
@@ -255,16 +237,7 @@ def listed(
     key_serde: SerdeLike | None = None,
     value_serde: SerdeLike | None = None,
 ) -> Readable:
-    """Return pairs of keys and values as a store's rows.
-
-    Parameters
-    ----------
-    name
-        What to call them.
-    rows
-        The application's own bytes; a value may be None.
-    key_serde, value_serde
-        How to read them; None guesses.
+    """Return pairs of the application's own keys and values, which may be None, as a store's rows.
 
     Examples
     --------

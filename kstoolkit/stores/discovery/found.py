@@ -202,8 +202,6 @@ class OnDisk:
     def figures(self, families: Collection[str] | None = None) -> dict[str, Any]:
         """Return what a :class:`FoundStore` has of it; counts are of some families, or of all.
 
-        Notes
-        -----
         About how many keys there are is estimated as RocksDB does: each tombstone is taken to stand
         for one entry that is still there (``VersionStorageInfo::GetEstimatedActiveKeys``).
         """

@@ -178,10 +178,7 @@ class StreamsPlace:
 def streams_place(folder: Path) -> StreamsPlace | None:
     """Return what the place of a RocksDB folder says; None if no Kafka Streams put it there.
 
-    Parameters
-    ----------
-    folder
-        An absolute path; if it is a link, the place is that which it leads to.
+    If the path, an absolute one, is a link, the place is that which it leads to.
     """
     real = real_path(folder)
     place = _place(real)

@@ -260,12 +260,8 @@ def key_fields(
     """Return which fields rows are summed up by; None: their keys have no fields to choose.
 
     ``by`` is the field, or several together; None takes all that every family has: of
-    ``transformWithState`` the grouping key, of a join what it joins by.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such field.
+    ``transformWithState`` the grouping key, of a join what it joins by. One that there isn't is a
+    ConfigurationError.
     """
     known = {each.name: each for each in families}
     paths = {name: _paths_in(each) for name, each in known.items()}

@@ -116,19 +116,9 @@ def typed_key(
 ) -> Any:
     """Return the key, or the beginning of keys, that a person has typed.
 
-    Parameters
-    ----------
-    text
-        The bytes in hex, as ``0x00ff``; columns in JSON; or what the serde of the keys writes.
-    in_columns
-        Whether a text with braces is JSON, as a key of Spark's stores is.
-    hint
-        How to write JSON where it is typed.
-
-    Raises
-    ------
-    ConfigurationError
-        If it begins as JSON, and is none.
+    It is bytes in hex, as ``0x00ff``; columns in JSON; or what the serde of the keys writes. A text
+    with braces is JSON, if ``in_columns``, as a key of Spark's stores is; one that is none is a
+    ConfigurationError, with ``hint``.
 
     Examples
     --------

@@ -172,17 +172,9 @@ def changelog_counts(
 ) -> Readable:
     """Return the latest counts of a changelog folder as rows, one for each user and window.
 
-    Memory holds the counts of one of the buckets that the changelog spreads its users over.
-
-    Parameters
-    ----------
-    changelog
-        A changelog, its folder, or a run's output folder.
-    window
-        Which windows: ``"1 minute"``.
-    action, total, where
-        Count one action, all of them together, or those with these values of their parts, as a
-        long; none of it: each action's, as JSON.
+    ``changelog`` may be a run's output folder, too; the other arguments are those of
+    :class:`CountRows`. Memory holds the counts of one of the buckets that the changelog spreads its
+    users over.
 
     Raises
     ------

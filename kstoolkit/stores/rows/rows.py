@@ -400,17 +400,9 @@ def _details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str,
     ``foreign_key``, ``instruction``, ``hash`` (in hex), ``version`` and ``primary_partition`` of
     subscriptions; ``side`` of what waits in a join, ``right`` or ``left``; ``valid_to_ms``, None if
     it still is, and ``segment_id`` of versions; ``topic``, ``partition``, ``offset``, ``prior`` and
-    ``old`` of a grace buffer; ``sequence`` where rows of one key and window are numbered. The
-    primary key that a subscription repeats in its value is left out.
-
-    Parameters
-    ----------
-    rows
-        The rows.
-    value
-        How values are read: those before the one that waits are such, too.
-    foreign_key
-        How foreign keys are read.
+    ``old`` of a grace buffer, of which the latter two are read as values are; ``sequence`` where
+    rows of one key and window are numbered. The primary key that a subscription repeats in its
+    value is left out.
 
     Examples
     --------

@@ -407,10 +407,8 @@ class SegmentFolders:
 def segment_folders(folder: Path) -> SegmentFolders | None:
     """Return the segments in a folder; None if there are none, or it is a RocksDB itself.
 
-    Raises
-    ------
-    NoStoreError
-        If only the names of the segments tell whose they are, and they are those of several stores.
+    If only their names tell whose they are, and they are those of several stores, it is a
+    NoStoreError.
     """
     with translated(folder):
         if not folder.is_dir() or (folder / "CURRENT").exists():

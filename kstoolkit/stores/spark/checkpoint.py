@@ -58,17 +58,7 @@ _GONE = "was it removed, or not copied with the rest?"
 
 
 def read_with(path: Path, read: Callable[[bytes], _Read]) -> _Read:
-    """Return what ``read`` makes of a file's bytes.
-
-    Raises
-    ------
-    MissingFileError
-        If there is no such file.
-    StorePermissionError
-        If this user may not read it.
-    FormatError
-        If it is not what it should be; the message begins with its path.
-    """
+    """Return what ``read`` makes of a file's bytes; the message of a FormatError gets its path."""
     try:
         with translated(path):
             return read(path.read_bytes())
@@ -266,12 +256,8 @@ class StateFiles:
     def chain(self, version: int, unique_id: str | None = None) -> Chain:
         """Return what makes up a version, of which 0 is the empty store.
 
-        Raises
-        ------
-        MissingFileError
-            If a file that it takes is not there.
-        FormatError
-            If a changelog that tells of the files before it can't be read.
+        A file that is not there is a MissingFileError; a changelog that should tell of the files
+        before it, and can't be read, a FormatError.
         """
         ids = {version: unique_id}
         changes: list[Path] = []
@@ -475,10 +461,7 @@ class SparkPlace:
     def chosen(self, version: int | None) -> int:
         """Return a version that somebody chose; None is that of the latest batch done.
 
-        Raises
-        ------
-        CheckpointError
-            If it can't be read, or no batch is done.
+        If it can't be read, or no batch is done, it is a CheckpointError.
         """
         if version is None:
             return self.operator.checkpoint.latest_batch() + 1
@@ -493,12 +476,8 @@ class SparkPlace:
 def spark_place(path: Path) -> SparkPlace | None:
     """Return what an absolute path stands for; None if it lies in no checkpoint.
 
-    Raises
-    ------
-    NoStoreError
-        If it lies in one, but stands for no store, or for several operators; the hint names some.
-    CheckpointError
-        If no batch of the checkpoint is committed.
+    For no store, or for several operators, is a NoStoreError whose hint names some; if no batch is
+    committed, it is a CheckpointError.
     """
     checkpoint = checkpoint_of(path)
     if checkpoint is None or (path / "CURRENT").exists():

@@ -230,10 +230,7 @@ class FamilySerdes:
     def asked(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Return what rows are asked for by, with the serdes that read them.
 
-        Raises
-        ------
-        ConfigurationError
-            If keys of several families are asked for, a prefix is text, or there is no such serde.
+        Keys of several families, a prefix that is text, and no such serde are a ConfigurationError.
         """
         told = {name: value for name, value in asked.items() if value is not None}
         if self.are_marked and told.keys() & {"key", "prefix"}:

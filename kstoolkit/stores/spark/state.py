@@ -96,14 +96,7 @@ def _unpack(path: Path, into: Path, delimiter: bytes, *, partly: bool = False) -
     """Unpack a snapshot into an empty folder, and return what it says of the store.
 
     The SST files lie in ``SSTs`` beside it. If ``partly``, those are left out that are missing, or
-    shorter than they should be.
-
-    Raises
-    ------
-    MissingFileError
-        If it or a file that belongs to it is not there.
-    FormatError
-        If it is damaged, or names files that no snapshot has.
+    shorter than they should be; else that is a MissingFileError, or a FormatError.
     """
     snapshot = read_with(path, read_snapshot)
     leaving_out = suppress(DamagedStoreError) if partly else nullcontext()
@@ -292,12 +285,7 @@ class PartitionState:
     def rows(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and values in the order of keys, those that begin with ``prefix``.
 
-        Raises
-        ------
-        StoreClosedError
-            If this is closed, also before the last row.
-        DamagedStoreError
-            At a row that can't be read, and can't be passed over.
+        If this is closed, also before the last row, it is a StoreClosedError.
         """
         with translated(self.folder):
             found: Iterator[tuple[bytes, bytes]] = iter(())
