@@ -38,7 +38,7 @@ from kstoolkit.pipeline.session import queries_beside
 from kstoolkit.records import Figure, Record, Records, Source, of_source
 from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
-from kstoolkit.rocksdb.profiles.named import spark
+from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.profiles.options import OPTIONS
 from kstoolkit.units import format_bytes, format_count
 
@@ -456,7 +456,7 @@ def profile_of_settings(settings: Mapping[str, str]) -> Profile:
     }
     if _value(given, "boundedMemoryUsage", "false").lower() == "true":
         options |= _bounded(given)
-    return spark().changed(name="spark, as the session sets it", **options)
+    return profile_named("spark").changed(name="spark, as the session sets it", **options)
 
 
 def _bounded(given: Mapping[str, str]) -> dict[str, Any]:

@@ -6,12 +6,7 @@ import pytest
 from rocksdict import Rdict
 
 from kstoolkit.rocksdb.lab import comparing as watching
-from kstoolkit.rocksdb.profiles.named import (
-    bounded_memory,
-    point_lookup,
-    profile_named,
-    profile_names,
-)
+from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.changelog.changelogs import HOUR, write
 from tests.cli.commands import given, rows
@@ -143,7 +138,7 @@ def test_each_profile_is_printed_for_each_engine_to_people_and_to_programs(
 
 def test_the_class_of_java_has_the_name_that_was_asked_for() -> None:
     answer = given("profile", "point_lookup", "--to", "java", "--class", "com.example.Fast")
-    assert answer.out == point_lookup().to_java("com.example.Fast")
+    assert answer.out == profile_named("point_lookup").to_java("com.example.Fast")
 
 
 def test_the_python_that_is_printed_for_rocksdict_makes_the_profile() -> None:

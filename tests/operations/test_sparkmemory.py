@@ -20,7 +20,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.operations.sparkmemory import _formula, _python_workers, _query_state, _together
 from kstoolkit.records import Source
 from kstoolkit.rocksdb.memory.measured import ProcessMemory
-from kstoolkit.rocksdb.profiles.named import kafka_streams
+from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests import quickjava
 from tests.pipeline.harness import events, source, until, write_files
@@ -151,7 +151,7 @@ def test_the_formula_is_that_of_plan_memory_for_the_stores_that_the_query_report
     assert memory.state.num_stores == 2
     assert memory.formula_bytes == kst.plan_memory("spark", partitions=2).total_bytes
     assert memory.formula_bytes == 2 * (2 * 64 + 8) * MB
-    given = kst.spark_memory(spark, query=query, profile=kafka_streams())
+    given = kst.spark_memory(spark, query=query, profile=profile_named("kafka_streams"))
     assert given.formula_bytes == kst.plan_memory("kafka_streams", partitions=2).total_bytes
 
 

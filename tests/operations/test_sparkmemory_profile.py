@@ -6,7 +6,7 @@ import pytest
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.operations.sparkmemory import profile_of_settings
-from kstoolkit.rocksdb.profiles.named import bounded_memory, spark
+from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named
 
 PREFIX = "spark.sql.streaming.stateStore.rocksdb."
 BOUND = (
@@ -20,16 +20,16 @@ BOUND = (
 
 
 def test_without_settings_the_options_are_sparks_own() -> None:
-    assert profile_of_settings({"spark.app.name": "mine"}) == spark()
+    assert profile_of_settings({"spark.app.name": "mine"}) == profile_named("spark")
 
 
 def test_minus_one_leaves_an_option_to_rocksdb() -> None:
     settings = {f"{PREFIX}writeBufferSizeMB": "-1", f"{PREFIX}maxWriteBufferNumber": "-1"}
-    assert profile_of_settings(settings) == spark()
+    assert profile_of_settings(settings) == profile_named("spark")
 
 
 def test_what_a_profile_writes_for_spark_is_read_back() -> None:
-    written = spark().changed(
+    written = profile_named("spark").changed(
         write_buffer_size=16 << 20,
         max_write_buffer_number=4,
         block_cache_bytes=32 << 20,

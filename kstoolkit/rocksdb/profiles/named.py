@@ -17,78 +17,6 @@ def profile_names() -> tuple[str, ...]:
     return PRESET_NAMES
 
 
-def kafka_streams() -> Profile:
-    """Return what Kafka Streams 4.3 sets on this machine.
-
-    Examples
-    --------
-    >>> kafka_streams().compaction_style, kafka_streams().compression
-    ('universal', 'none')
-    """
-    return Profile(**named_options("kafka_streams"))
-
-
-def spark() -> Profile:
-    """Return what Spark 4.3's RocksDB state store sets.
-
-    Examples
-    --------
-    >>> spark().compaction_style, spark().compression
-    ('level', 'lz4')
-    """
-    return Profile(**named_options("spark"))
-
-
-def point_lookup() -> Profile:
-    """Return a profile for many gets of single keys, present or absent.
-
-    Indexes and filters live outside the cache, in memory for as long as their files are open:
-    RocksDB would pin only those of level 0 in it, and build a hash index again at each miss.
-    Keys are taken to start with 4 bytes that spread them, as those of kstoolkit's stores do; for
-    other keys change ``prefix_bytes``. Iterate with the profile's ``read_options()``: without them,
-    RocksDB finds nothing from a key on whose prefix is absent.
-
-    Examples
-    --------
-    >>> point_lookup().index_type, point_lookup().prefix_bytes
-    ('hash_search', 4)
-    """
-    return Profile(**named_options("point_lookup"))
-
-
-def write_heavy() -> Profile:
-    """Return a profile for stores that are mostly written.
-
-    Examples
-    --------
-    >>> write_heavy().max_write_buffer_number
-    4
-    """
-    return Profile(**named_options("write_heavy"))
-
-
-def bulk_load() -> Profile:
-    """Return a profile for filling a store once: compact it afterwards, and open it otherwise.
-
-    Examples
-    --------
-    >>> bulk_load().disable_auto_compactions
-    True
-    """
-    return Profile(**named_options("bulk_load"))
-
-
-def low_disk() -> Profile:
-    """Return a profile for disks that are small or dear.
-
-    Examples
-    --------
-    >>> low_disk().bottommost_compression
-    'zstd'
-    """
-    return Profile(**named_options("low_disk"))
-
-
 def bounded_memory(total_bytes: int, stores: int) -> Profile:
     """Return a profile under which stores of one process together stay near ``total_bytes``.
 
@@ -120,7 +48,7 @@ def bounded_memory(total_bytes: int, stores: int) -> Profile:
 def profile_named(
     name: str, *, total_bytes: int | None = None, stores: int | None = None
 ) -> Profile:
-    """Return the profile of this name.
+    """Return the profile of this name; its ``purpose`` says what it is good for.
 
     Parameters
     ----------

@@ -1,7 +1,14 @@
 """What each profile with a name sets, the engines' own defaults among them.
 
-:mod:`kstoolkit.rocksdb.profiles.named` makes the profiles of it and says what they are good for;
-here are their options alone, so that a profile can be compared to them by name.
+:mod:`kstoolkit.rocksdb.profiles.named` makes the profiles of it; here are their options alone, so
+that a profile can be compared to them by name.
+
+For ``point_lookup``, indexes and filters live outside the cache, in memory for as long as their
+files are open: RocksDB would pin only those of level 0 in it, and build a hash index again at each
+miss. Keys are taken to start with 4 bytes that spread them, as those of kstoolkit's stores do; for
+other keys change ``prefix_bytes``. Iterate with the profile's ``read_options()``: without them,
+RocksDB finds nothing from a key on whose prefix is absent. After ``bulk_load``, compact the store,
+and open it otherwise.
 """
 
 from __future__ import annotations

@@ -308,8 +308,9 @@ class ProfileMap:
 
     Examples
     --------
-    >>> from kstoolkit.rocksdb.profiles.named import kafka_streams, point_lookup
-    >>> stores = ProfileMap.of({"counts-*": point_lookup(), "*": kafka_streams()})
+    >>> from kstoolkit.rocksdb.profiles.named import profile_named
+    >>> known = {"counts-*": profile_named("point_lookup"), "*": profile_named("kafka_streams")}
+    >>> stores = ProfileMap.of(known)
     >>> stores.for_store("counts-1h").name, stores.for_store("sessions").name
     ('point_lookup', 'kafka_streams')
     """

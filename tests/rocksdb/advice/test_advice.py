@@ -18,7 +18,7 @@ from kstoolkit.records import Figure, Source
 from kstoolkit.rocksdb import store as storemodule
 from kstoolkit.rocksdb.advice.rules import RULES
 from kstoolkit.rocksdb.opening import open_store
-from kstoolkit.rocksdb.profiles.named import bounded_memory, kafka_streams, point_lookup
+from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.rocksdict import shared_memory
 from tests.cli import commands
@@ -161,7 +161,9 @@ def test_circumstances_that_make_no_sense_are_refused(
 
 def test_a_profile_may_be_named(quiet: Path) -> None:
     by_name = advice_of(quiet, bound_bytes=1 << 20, profile="kafka_streams", instances=2)
-    itself = advice_of(quiet, bound_bytes=1 << 20, profile=kafka_streams(), instances=2)
+    itself = advice_of(
+        quiet, bound_bytes=1 << 20, profile=profile_named("kafka_streams"), instances=2
+    )
     assert by_name.to_dicts() == itself.to_dicts()
     with pytest.raises(InputError):
         advice_of(quiet, profile="kafka_stream")
@@ -255,7 +257,7 @@ def test_index_and_filter_misses(tmp_path: Path) -> None:
 def test_hash_index_not_pinned(tmp_path: Path) -> None:
     rule = "hash index not pinned"
     for name, cached in (("evictable", True), ("pinned", False)):
-        profile = point_lookup().changed(cache_index_and_filter_blocks=cached)
+        profile = profile_named("point_lookup").changed(cache_index_and_filter_blocks=cached)
         written(tmp_path / name, profile, fill)
         found = advice_of(tmp_path / name)
         assert bool(given(rule, found)) == cached

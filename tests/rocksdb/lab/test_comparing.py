@@ -24,7 +24,7 @@ from kstoolkit.rocksdb.lab.results import Listener, TrialCancelled, TrialFailed
 from kstoolkit.rocksdb.lab.workloads import Workload, generated
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store
-from kstoolkit.rocksdb.profiles.named import point_lookup, profile_names
+from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.rocksdb.lab.smallprofile import LEVEL
 
@@ -62,7 +62,7 @@ def digest(rows: dict[bytes, bytes]) -> str:
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     folder = tmp_path_factory.mktemp("lab")
     found = compare_profiles(
-        WORKLOAD, [LEVEL, UNIVERSAL, point_lookup()], folder=folder, progress=False
+        WORKLOAD, [LEVEL, UNIVERSAL, profile_named("point_lookup")], folder=folder, progress=False
     )
     assert not list(folder.iterdir()), "stores are removed"
     return found

@@ -14,20 +14,14 @@ import pytest
 from kstoolkit.environment import find_java
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.profiles.java import not_in_java
-from kstoolkit.rocksdb.profiles.named import (
-    bounded_memory,
-    kafka_streams,
-    point_lookup,
-    profile_named,
-    profile_names,
-    write_heavy,
-)
+from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named, profile_names
 from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionPlace
 from kstoolkit.rocksdb.profiles.profile import Profile, ProfileMap
 from tests.rocksdb.otheroptions import changed
 
 JARS = Path(pyspark.__file__).parent / "jars"
 KAFKA_STREAMS = "4.3.1"
+PLAIN = profile_named("kafka_streams")
 PROFILES = {f"Named_{name}": profile_named(name) for name in profile_names()}
 PROFILES |= {f"Changed_{name}": changed(name) for name in OPTIONS}
 
@@ -149,10 +143,10 @@ def stores(tmp_path_factory: pytest.TempPathFactory, javac: str, classpath: str)
 
 MAPPED = ProfileMap.of(
     {
-        "counts.1h?": point_lookup(),
-        'odd"\\ *': write_heavy(),
+        "counts.1h?": profile_named("point_lookup"),
+        'odd"\\ *': profile_named("write_heavy"),
         "bounded-*": bounded_memory(64 << 20, 4),
-        "*": kafka_streams(),
+        "*": PLAIN,
     }
 )
 MAPPED_STORES = {
@@ -203,22 +197,22 @@ def test_what_is_shared_is_static_and_never_closed_and_what_is_not_is_closed_wit
 def test_profiles_that_share_alike_share_one_cache_and_others_have_their_own() -> None:
     one, other = bounded_memory(64 << 20, 4), bounded_memory(32 << 20, 4)
     alike = one.changed(block_size=8192)
-    source = ProfileMap.of({"a": one, "b": alike, "c": other, "*": kafka_streams()}).to_java("Few")
+    source = ProfileMap.of({"a": one, "b": alike, "c": other, "*": PLAIN}).to_java("Few")
     assert source.count("new LRUCache(") == 2
     assert source.count("table.setBlockCache(CACHE0);") == 2
     assert source.count("table.setBlockCache(CACHE1);") == 1
 
 
 def test_the_table_configuration_that_is_there_is_used_again() -> None:
-    source = kafka_streams().to_java("com.example.Same")
+    source = PLAIN.to_java("com.example.Same")
     assert source.startswith("package com.example;\n")
     assert "(BlockBasedTableConfig) options.tableFormatConfig();" in source
     assert "new BlockBasedTableConfig" not in source
 
 
 def test_a_prefix_which_range_scans_would_suffer_from_is_warned_of() -> None:
-    assert "Careful: with a prefix" in point_lookup().to_java("Prefixed")
-    assert "Careful" not in kafka_streams().to_java("Plain")
+    assert "Careful: with a prefix" in profile_named("point_lookup").to_java("Prefixed")
+    assert "Careful" not in PLAIN.to_java("Plain")
 
 
 def test_what_cannot_be_set_stands_in_the_comment_and_nothing_else_does() -> None:
@@ -237,22 +231,22 @@ RESERVED = ["class", "com.example.enum", "com.new.Setter", "true", "null", "_", 
 @pytest.mark.parametrize("name", WRONG + RESERVED)
 def test_a_name_that_java_would_not_take_is_refused(name: Any) -> None:
     with pytest.raises(ConfigurationError, match="no name of a Java class"):
-        kafka_streams().to_java(name)
+        PLAIN.to_java(name)
 
 
 @pytest.mark.parametrize("name", ["Options", "com.example.List", "RocksDBConfigSetter", "String"])
 def test_a_name_that_the_class_uses_itself_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match="uses one of this name itself"):
-        kafka_streams().to_java(name)
+        PLAIN.to_java(name)
 
 
 def test_words_that_are_reserved_for_types_alone_are_names_of_packages() -> None:
-    assert "package record.var;" in kafka_streams().to_java("record.var.Setter")
+    assert "package record.var;" in PLAIN.to_java("record.var.Setter")
 
 
 @pytest.mark.parametrize(
     ("profiles", "said"),
-    [({}, "there is none"), ({"a": kafka_streams()}, r"The last pattern is not '\*'")],
+    [({}, "there is none"), ({"a": PLAIN}, r"The last pattern is not '\*'")],
 )
 def test_a_map_that_leaves_stores_without_a_profile_is_refused(
     profiles: dict[str, Profile], said: str
@@ -263,4 +257,4 @@ def test_a_map_that_leaves_stores_without_a_profile_is_refused(
 
 def test_a_pattern_that_comes_twice_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="comes twice"):
-        ProfileMap((("a", kafka_streams()), ("a", kafka_streams()), ("*", kafka_streams())))
+        ProfileMap((("a", PLAIN), ("a", PLAIN), ("*", PLAIN)))

@@ -14,13 +14,7 @@ from typing import Any
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.profiles.named import (
-    bounded_memory,
-    kafka_streams,
-    point_lookup,
-    profile_named,
-    profile_names,
-)
+from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile, ProfileMap
 
 FIXTURES = Path(__file__).parents[4] / "shared" / "fixtures"
@@ -51,9 +45,10 @@ def test_the_profile_of_kafka_streams_is_what_its_stores_were_opened_with(
     files = options_files(archives / "4.3.1.tar.gz", "clean", tmp_path)
     assert len(files) >= 69
     machine = {"max_background_jobs"}  # as many as the machine that wrote it had processors
+    ours = profile_named("kafka_streams")
     for file in files:
         found = Profile.from_options(file)
-        differ = {each.option for each in kafka_streams().diff(found)} - found.unknown.keys()
+        differ = {each.option for each in ours.diff(found)} - found.unknown.keys()
         assert differ <= machine, file
 
 
@@ -145,8 +140,8 @@ def test_the_least_memory_that_is_proposed_is_enough() -> None:
 
 
 def test_the_first_pattern_that_a_store_matches_decides() -> None:
-    hot = point_lookup()
-    stores = ProfileMap.of({"a.b": hot, "a*": kafka_streams(), "?": hot, "*": kafka_streams()})
+    hot, plain = profile_named("point_lookup"), profile_named("kafka_streams")
+    stores = ProfileMap.of({"a.b": hot, "a*": plain, "?": hot, "*": plain})
     chosen = {name: stores.for_store(name) for name in ("a.b", "axb", "x", "xy", "line\nbreak")}
     assert [each.name for each in chosen.values()] == [
         "point_lookup",

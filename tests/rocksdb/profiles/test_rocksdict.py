@@ -9,7 +9,7 @@ import pytest
 from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.profiles.named import bounded_memory, point_lookup, spark
+from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.rocksdict import SharedMemory, shared_memory
 
@@ -133,7 +133,7 @@ def test_an_iterator_stays_in_its_prefix_if_the_profile_says_so(tmp_path: Path) 
 def test_iterating_finds_what_follows_a_key_whose_prefix_is_absent(
     tmp_path: Path, *, flushed: bool
 ) -> None:
-    profile = point_lookup()
+    profile = profile_named("point_lookup")
     with opened(tmp_path, profile) as store:
         for key in (b"aaaa1", b"cccc1", b"dddd1"):
             store[key] = b""
@@ -151,7 +151,7 @@ def test_iterating_finds_what_follows_a_key_whose_prefix_is_absent(
 
 
 def test_the_tuned_reader_finds_what_is_there_and_nothing_else(tmp_path: Path) -> None:
-    with filled(opened(tmp_path, point_lookup())) as store:
+    with filled(opened(tmp_path, profile_named("point_lookup"))) as store:
         store.compact_range(None, None)
         for number in range(0, 20_000, 97):
             key = number.to_bytes(8, "big")
@@ -164,4 +164,5 @@ def test_what_is_unknown_is_left_as_rocksdb_has_it_and_said() -> None:
     profile = Profile(block_cache_bytes=None, write_buffer_size=None, unknown=why)
     profile.to_rocksdict()
     assert profile.not_in_rocksdict().keys() == why.keys()
-    assert spark().not_in_rocksdict()["info_log_level"].startswith("unknown (Spark takes the level")
+    unset = profile_named("spark").not_in_rocksdict()
+    assert unset["info_log_level"].startswith("unknown (Spark takes the level")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
-from kstoolkit.rocksdb.profiles.named import bounded_memory, point_lookup, spark
+from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 STORE = "spark.sql.streaming.stateStore."
 ROCKSDB = f"{STORE}rocksdb."
-TUNED = spark().changed(
+TUNED = profile_named("spark").changed(
     write_buffer_size=8 << 20,
     max_write_buffer_number=4,
     block_cache_bytes=16 << 20,
@@ -50,7 +50,7 @@ def test_all_that_spark_can_set_is_set() -> None:
 
 
 def test_sparks_own_profile_needs_no_setting() -> None:
-    assert settings(spark()) == {}
+    assert settings(profile_named("spark")) == {}
 
 
 def test_a_shared_budget_becomes_sparks_bounded_memory() -> None:
@@ -80,9 +80,9 @@ def test_an_unaligned_size_is_told_and_not_rounded() -> None:
 
 
 def test_every_option_that_differs_is_either_set_or_told() -> None:
-    profile = point_lookup()
+    profile = profile_named("point_lookup")
     conf = profile.to_spark_conf()
-    differ = {each.option for each in profile.diff(spark())}
+    differ = {each.option for each in profile.diff(profile_named("spark"))}
     assert conf.unset.keys() | {"block_cache_bytes", "format_version"} == differ
     assert f"not set: prefix_bytes: {conf.unset['prefix_bytes']}" in str(conf)
     assert "prefix_bytes" in repr(conf)
