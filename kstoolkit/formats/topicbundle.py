@@ -332,13 +332,7 @@ class ActionBundles:
 
     @classmethod
     def of(cls, bundles: Sequence[ActionBundle]) -> ActionBundles:
-        """Return single bundles as columns.
-
-        Examples
-        --------
-        >>> ActionBundles.of([ActionBundle(["read", "edit"], [61, 7], 5)]).count.tolist()
-        [61, 7]
-        """
+        """Return single bundles as columns."""
         texts = pa.array([each for one in bundles for each in one.actions], pa.string())
         action = texts.dictionary_encode()
         return cls(

@@ -65,8 +65,6 @@ class LagOfPartition:
         The measured rates.
     catch_up_seconds
         How long it takes at these rates until nothing waits; ``None`` too if that is never.
-    unknown
-        Why a figure is ``None``, by its name.
     """
 
     topic: str

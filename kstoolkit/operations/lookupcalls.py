@@ -442,8 +442,6 @@ class LookupStatistics(Record):
         How long at least one call was under way, summed over processes.
     keys_per_second
         Keys asked for while calls were under way, in one process.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     num_processes: int | None = of_source(Source.METRICS)

@@ -503,15 +503,6 @@ class ReplicaCollector:
     restores
         A listener for :meth:`kstoolkit.WindowStore.restore` and
         :meth:`kstoolkit.WindowStore.follow`.
-
-    Examples
-    --------
-    >>> from kstoolkit.replica.records import Lag
-    >>> collector = ReplicaCollector()
-    >>> collector.tell(Lag(5, 0.5), followed=40)
-    >>> {each.name: each.samples[0].value for each in collector.metrics() if each.samples}
-    {'kstoolkit_replica_lag_records': 5, 'kstoolkit_replica_lag_seconds': 0.5, \
-'kstoolkit_replica_followed_records': 40}
     """
 
     def __init__(self) -> None:

@@ -89,8 +89,6 @@ class JavaMemory(Record):
     not_accounted_for_bytes
         ``rss_bytes`` less ``total_bytes``; what it may be stands at the head of the module. Below 0
         if more was asked of the system for the heap than has been touched yet.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     pid: int
@@ -192,8 +190,6 @@ class WorkersMemory(Record):
         counts once a fork: a bound.
     pss_bytes
         The sum with shared pages divided among those who share them: what they take together.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     num_workers: int | None = of_source(Source.SYSTEM)
@@ -310,8 +306,6 @@ class ExecutorMemory(Record):
         What its Java, and its Python workers, have in memory, if
         ``spark.executor.processTreeMetrics.enabled`` is true. RocksDB lies inside the first.
         Workers are forks that share most of the second, where it counts once a fork.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     executor: str
@@ -385,8 +379,6 @@ class QueryState(Record):
     heap_bytes
         State in Java's heap, by Spark's estimate: of operators that keep it there rather than in
         RocksDB. Inside the heap, and never added to it.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     queries: tuple[str, ...]
@@ -492,13 +484,6 @@ def session_with_java(spark: SparkSession | None = None) -> SparkSession:
 
     None, one that was stopped, and one of Spark Connect are a ConfigurationError; a Java that has
     ended is an EnvironmentFault.
-
-    Examples
-    --------
-    >>> from kstoolkit.pipeline.session import spark_session
-    >>> spark = spark_session("local[2]")
-    >>> session_with_java() is spark
-    True
     """
     process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as pyspark asks itself
     if process is not None and process.poll() is not None:
@@ -561,8 +546,6 @@ class SparkMemory(Record):
         the stores of a Java share once for each executor.
     plan
         The formula's terms; None without stores.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     application: str

@@ -130,12 +130,6 @@ def topic_of_run(
     """Return the topic that a run writes its counts to; None if it has none, or is no run.
 
     ``options`` are settings of the connection; None: as the environment says.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> topic_of_run(tempfile.mkdtemp()) is None
-    True
     """
     settings = RunFolder(Path(path)).settings()
     if settings is None or settings.changelog is None:
@@ -252,12 +246,6 @@ def begins_ms(store: HasRows) -> int | None:
 
     What a topic has of before is expired in the store. Of several partitions, it is the latest;
     None of a store without segments.
-
-    Examples
-    --------
-    >>> from kstoolkit.stores.comparing.folders import listed
-    >>> begins_ms(listed("counts", [])) is None
-    True
     """
     source = store.source
     sources = source.sources if isinstance(source, Together) else [source]

@@ -75,8 +75,6 @@ class RunStatus(Viewed):
         Size of the state in the checkpoint.
     restarts, last_restart
         How often its query died and was started again, in all its life; and the newest time.
-    unknown
-        Why a figure is unknown, by its name.
 
     Examples
     --------
@@ -268,13 +266,6 @@ class FindingCounts:
     ----------
     folder
         The run's.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from kstoolkit.pipeline.runfolder import RunFolder
-    >>> FindingCounts(RunFolder(Path("no/run"))).look()
-    {}
     """
 
     def __init__(self, folder: RunFolder) -> None:
@@ -314,13 +305,7 @@ class FindingCounts:
 
 
 def with_all_reasons(dead_letters: dict[str, int]) -> dict[str, int]:
-    """Return dead letters by reason, 0 of a reason without any.
-
-    Examples
-    --------
-    >>> with_all_reasons({"no_user": 2})["no_time"]
-    0
-    """
+    """Return dead letters by reason, 0 of a reason without any."""
     return dict.fromkeys(REASONS, 0) | dead_letters
 
 
@@ -348,14 +333,6 @@ class RunWatch:
     ----------
     run
         The run: a live one's own, or one that any process counts.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from kstoolkit.pipeline.run import Run
-    >>> from kstoolkit.pipeline.runfolder import RunFolder
-    >>> RunWatch(Run(RunFolder(Path("no/run")))).look()
-    RunStatus(not counting at present, 0 events in 0 batches)
     """
 
     def __init__(self, run: Run) -> None:

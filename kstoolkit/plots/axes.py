@@ -381,13 +381,7 @@ def legend_lines(labels: Sequence[str], rows: Sequence[str] = ()) -> int:
 
 
 def height(rows: int, notes: Sequence[str] = (), legend_lines: int = 1) -> float:
-    """Return how high a figure of some rows is with its title, legend and notes, in inches.
-
-    Examples
-    --------
-    >>> height(2) < height(3) < height(3, ["a note"])
-    True
-    """
+    """Return how high a figure of some rows is with its title, legend and notes, in inches."""
     return 1.05 + 0.28 * max(rows, 1) + 0.15 * len(notes) + 0.2 * legend_lines
 
 

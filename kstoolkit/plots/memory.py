@@ -101,14 +101,7 @@ def plot_terms(terms: Records[MemoryTerm], *, ax: Axes | None = None) -> Axes:
 
 
 def plot_process(process: ProcessMemory, *, ax: Axes | None = None) -> Axes:
-    """Return a plot of what a process has in memory: its share, and what others are counted for.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.memory.measured import process_memory
-    >>> plot_process(process_memory()).get_title(loc="left").startswith("This process has ")
-    True
-    """
+    """Return a plot of what a process has in memory: its share, and what others are counted for."""
     rss, pss = process.rss_bytes, process.pss_bytes
     parts = [part_of(process, "pss_bytes", "its share (PSS)")]
     if rss is not None and pss is not None:

@@ -171,14 +171,7 @@ _POLICY = (
 
 
 def page_of(title: str, lead: Html, sections: Sequence[Section]) -> str:
-    """Return the whole page: a title and what that comes to, contents, and what the sections say.
-
-    Examples
-    --------
-    >>> page = page_of("Edits", Html("none so far"), [])
-    >>> "<h1><bdi>Edits</bdi></h1>" in page and "<script" not in page
-    True
-    """
+    """Return the whole page: a title, what that comes to, contents, and what sections say."""
     main = element("main", *(rendered(each) for each in sections))
     nav = element("nav", _contents(sections), aria_label="Contents")
     body = element("body", _header(title, lead), nav, main)

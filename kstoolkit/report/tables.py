@@ -35,13 +35,7 @@ def table(
     *,
     numbers: Collection[int] = (),
 ) -> Html:
-    """Return rows under headed columns; ``numbers`` are the columns set to the right.
-
-    Examples
-    --------
-    >>> "<caption>One row</caption>" in table("One row", ["A"], [[element("b", "1")]])
-    True
-    """
+    """Return rows under headed columns; ``numbers`` are the columns set to the right."""
     kinds = ["number" if place in numbers else "words" for place in range(len(heads))]
     head = element("tr", *map(_head, heads, kinds))
     body = [element("tr", *map(_cell, row, kinds)) for row in rows]

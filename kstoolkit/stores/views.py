@@ -344,8 +344,6 @@ class MemoryInAll(Record):
         The sum of the stores' plans: what instances share counts once.
     writer_rss_bytes, writer_pss_bytes, writer_not_accounted_for_bytes
         As in :class:`~kstoolkit.rocksdb.memory.measured.MemoryParts`, of all stores.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     path: str

@@ -83,12 +83,6 @@ class KeyEncoder:
         """Return the encoder that puts so many columns first; the plain one for none.
 
         A key that has not so many is a FormatError.
-
-        Examples
-        --------
-        >>> from kstoolkit.formats.spark.types import Struct
-        >>> KeyEncoder.prefix(0, Struct((), 0)).kind
-        'NoPrefix'
         """
         return cls("PrefixKeyScan", _positions(range(columns), key)) if columns else cls()
 

@@ -310,13 +310,6 @@ class ValueWrapping:
         Whether each carries a checksum.
     delimiter
         What RocksDB puts between values that are appended.
-
-    Examples
-    --------
-    >>> row = bytes(8) + bytes([7]) + bytes(7)
-    >>> found = ValueWrapping().rows(ByteColumn.of([b"k"]), ByteColumn.of([bytes(1) + row]))
-    >>> found.cell.to_list() == [row]
-    True
     """
 
     is_rocksdb: bool = True
@@ -521,19 +514,11 @@ def layout_of(
     log: OffsetLogEntry,
     families: Mapping[str, int] | None = None,
 ) -> StoreLayout:
-    r"""Return the layout of a store, from its schema file, its operator's metadata and its name.
+    """Return the layout of a store, from its schema file, its operator's metadata and its name.
 
     ``log`` is the offset log of the batch whose state is read: the settings are there. ``families``
     has the number of each column family, as a snapshot says. Rows of a format that is not read here
     are a FormatError.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.spark.logs import read_offset_log
-    >>> from kstoolkit.formats.spark.logs import OperatorMetadata
-    >>> log = read_offset_log(b"v1\n{}")
-    >>> layout_of([], OperatorMetadata(1, 0, "dedupe", ()), "default", log).families
-    ()
     """
     if log.row_format != "unsaferow":
         message = f"State whose rows are {log.row_format!r}, which kstoolkit does not read."

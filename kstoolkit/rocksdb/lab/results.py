@@ -85,8 +85,6 @@ class Trial(Record):
         RocksDB's own counters by its names, as ``store.advice(tickers=...)`` takes them.
     unset
         The profile's options that rocksdict could not set, and why.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     profile: str

@@ -115,8 +115,6 @@ class Flush(BackgroundJob):
         Of the files.
     store
         Which of Spark's stores, in a log of Spark's that says it.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     num_memtables: int | None = of_source(Source.LOG)
@@ -194,8 +192,6 @@ class Compaction(BackgroundJob):
         Whether it was a trivial move: nothing was written.
     store
         Which of Spark's stores, in a log of Spark's that says it.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     from_levels: tuple[int, ...] | None = of_source(Source.LOG)
@@ -557,8 +553,6 @@ class Stall(Record):
         The local time of the line, as it was written.
     store
         Which of Spark's stores, in a log of Spark's that says it.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     at: datetime | None = of_source(Source.LOG)

@@ -505,8 +505,6 @@ class LogFile(Record):
         Whether its lines came through Spark's log.
     options
         What the writer set, as it told.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     path: str

@@ -308,8 +308,6 @@ class StallTime(Record):
         How long it was open in all, up to the last dump of each; nothing is known of the rest.
     stalled_s, stalled_percent
         How long writers waited, and which share of the time that is.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     num_dumps: int = of_source(Source.LOG)
@@ -379,8 +377,6 @@ class WriteAmplification(Record):
     write_amplification
         (flushed + compacted) / flushed, so 1 at the least. A span that is short against the time
         between large compactions says little.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     since: datetime | None = of_source(Source.LOG)

@@ -68,8 +68,6 @@ class StoreLog(Record):
         Each file, oldest first.
     zone
         The writer's time zone, if it was given.
-    unknown
-        Why a figure is unknown, by its name.
 
     Notes
     -----

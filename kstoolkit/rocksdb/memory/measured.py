@@ -78,8 +78,6 @@ class ProcessMemory(Record):
         What it has in memory, pages that others have too among them.
     pss_bytes
         The same with a page that n processes have counted as 1/n of a page: what may be added up.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     pid: int | str
@@ -103,11 +101,6 @@ def process_memory(pid: int | None = None) -> ProcessMemory:
         If there is no such process.
     ConfigurationError
         If ``pid`` is no number of a process.
-
-    Examples
-    --------
-    >>> process_memory().pid
-    'self'
     """
     if pid is not None:
         check_whole("pid", pid, least=1, hint="Give the number of a process that runs.")
@@ -186,8 +179,6 @@ class MemoryParts(Record):
         stores, and what the allocator keeps. Below 0 if room is set aside and not yet used.
     plan
         The formula's terms; None without options.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     path: str

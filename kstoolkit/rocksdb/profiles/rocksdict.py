@@ -186,11 +186,6 @@ class SharedMemory:
         The block cache; None: RocksDB's own default of 32 MiB a store.
     write_buffer_manager
         The budget for memtables; None: each store has its own limits only.
-
-    Examples
-    --------
-    >>> SharedMemory.of(cache_bytes=1 << 20).cache.get_usage()
-    0
     """
 
     cache: Cache | None = None

@@ -53,13 +53,6 @@ def own_counts(
         length.
     action, total, where
         As of :class:`~kstoolkit.stores.rows.counts.CountRows`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with own_counts(tempfile.mkdtemp()) as found:
-    ...     print(found)
-    None
     """
     folder = Path(path).absolute()
     if is_replica_level(folder):

@@ -105,8 +105,6 @@ class FoundStore(Record):
         opened again and killed before it wrote anything still looks cleanly closed.
     is_locked
         Whether a process has it open.
-    unknown
-        Why a figure is unknown, by its name.
     """
 
     path: str

@@ -589,8 +589,6 @@ class KeyCount(Record):
     is_current
         Whether all of the snapshots are of the version that was asked for: then nothing has changed
         since.
-    unknown
-        Why a figure is unknown, by its name.
 
     Examples
     --------
