@@ -16,7 +16,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, timedelta
 from enum import Enum, StrEnum
 from html import escape
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from kstoolkit.moments import moment_of
 from kstoolkit.units import format_bytes, format_count
@@ -53,6 +53,22 @@ class Viewed:
         from kstoolkit.plots.drawing import draw  # noqa: PLC0415 - draws: only when asked
 
         return draw(self, ax, **options)
+
+
+class Closing:
+    """What holds something until it is closed; ``with`` closes it."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """Let go of it; a second time does nothing."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class Source(StrEnum):

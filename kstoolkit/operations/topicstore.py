@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tqdm import tqdm
@@ -28,12 +28,11 @@ from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.outputs import changelog_of_folder, kafka_changelog
 from kstoolkit.kafka.reading import read_records
 from kstoolkit.pipeline.runfolder import RunFolder
-from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 from kstoolkit.stores.comparing.folders import Together
 from kstoolkit.stores.discovery.places import real_path, streams_place
 from kstoolkit.stores.rows.counts import changelog_counts
-from kstoolkit.stores.rows.folded import FoldedRecords
+from kstoolkit.stores.rows.folded import FoldedRecords, ReadOnce
 from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.rows.statestore import StateStore, StreamSource
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
 
 
-class CountedTopic(HasRows):
+class CountedTopic(ReadOnce):
     """A run's latest counts, of windows of one length, as rows: one for each user and window.
 
     Made by :func:`kstoolkit.open_topic`; ``with`` closes it, and removes what was made.
@@ -100,28 +99,13 @@ class CountedTopic(HasRows):
     @property
     def source(self) -> RowSource:
         """Where the rows lie."""
-        if not self._close.alive:
-            message = f"What was read of {self.name} is closed."
-            raise StoreClosedError(message, hint="Read it again.")
+        self._check_open()
         return self._counts.source
 
     @property
     def kind(self) -> str:
         """What kind of store it is: one of windows."""
         return str(Kind.WINDOW)
-
-    def close(self) -> None:
-        """Remove what was read; a second time does nothing."""
-        self._close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"CountedTopic({self.name!r})"
 
 
 def topic_of_run(

@@ -26,7 +26,7 @@ from kstoolkit.errors import ConfigurationError, FormatError, KafkaError
 from kstoolkit.formats.actions import checked
 from kstoolkit.formats.keys import decode_replica_keys, encode_replica_key
 from kstoolkit.moments import moment_ms
-from kstoolkit.records import Records, Viewed, counted
+from kstoolkit.records import Closing, Records, Viewed, counted
 from kstoolkit.replica.catchup import CatchUp, expire_disk, expire_memory, newest_start_ms
 from kstoolkit.replica.listening import ProgressBar
 from kstoolkit.replica.records import Lag, UserCounts
@@ -231,7 +231,7 @@ class _OpenSegments:
 _PAGE_USERS = 10_000
 
 
-class WindowReader(Viewed):
+class WindowReader(Closing, Viewed):
     """What a replica is asked. What changes one is its ``WindowStore``'s.
 
     Parameters
@@ -522,12 +522,6 @@ class WindowReader(Viewed):
         """Close it; it can't be asked any more."""
         self._opened.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         segments = sum(len(self._opened.starts_ms(length)) for length in self._opened.levels)
         windows = ", ".join(self.windows) or "no windows"
@@ -541,7 +535,7 @@ class WindowReader(Viewed):
 _LONGEST_PAUSE_SECONDS = 10.0
 
 
-class Standby:
+class Standby(Closing):
     """Follows a changelog. Made by :meth:`kstoolkit.replica.windowstore.WindowStore.follow`.
 
     Step by step with :meth:`step`, or in the background between :meth:`start` and :meth:`close`.
@@ -678,12 +672,6 @@ class Standby:
 
     def __repr__(self) -> str:
         return f"Standby({counted(self.records, 'records')} followed)"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class WindowStore(WindowReader):

@@ -10,10 +10,10 @@ import resource
 from collections import Counter
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from kstoolkit.errors import FormatError, InputError, UserError
-from kstoolkit.records import Source
+from kstoolkit.records import Closing, Source
 from kstoolkit.rocksdb.advice.advice import Facts, FamilyFacts, WriterTickers, check_circumstances
 from kstoolkit.rocksdb.advice.rules import advice_on, may_be_wide
 from kstoolkit.rocksdb.faults import (
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 _NAMED = 5  # column families in its representation
 
 
-class Store:
+class Store(Closing):
     """A store, open for looking in; made by :func:`kstoolkit.open_store`, closed by ``with``.
 
     Parameters
@@ -339,12 +339,6 @@ class Store:
         for handle in reversed(families.values()):  # the database last: it stays open for others
             handle.close()
         self._shadow.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         names = self.column_families

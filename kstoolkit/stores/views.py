@@ -11,10 +11,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstoolkit.errors import FormatError, InputError, KstoolkitError
-from kstoolkit.records import Record, Records, Source, of_source
+from kstoolkit.records import Closing, Record, Records, Source, of_source
 from kstoolkit.rocksdb.faults import (
     ColumnFamilyError,
     NoStoreError,
@@ -120,7 +120,7 @@ OF_ONE_STORE = (FormatError, MissingFolderError, NoStoreError, StoreFault, Store
 """What is wrong with one RocksDB of a store alone: the others can be read."""
 
 
-class HasViews(ABC):
+class HasViews(Closing, ABC):
     """A store that lies in several RocksDB, with the views that a single one has.
 
     What adds up is given of all together, as of a single RocksDB: the summary and the levels. All
@@ -141,12 +141,6 @@ class HasViews(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close it, and remove what was made to read it; a second time does nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def no_rocksdb(self) -> str | None:

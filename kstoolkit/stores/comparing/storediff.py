@@ -6,13 +6,13 @@ import weakref
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.records import Viewed
+from kstoolkit.records import Closing, Viewed
 from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.stores.comparing.sides import ROW, rows_from
 from kstoolkit.stores.rows.readable import SHOWN_ROWS, limited
@@ -199,7 +199,7 @@ class DiffCounts:
         return ", ".join(f"{format_count(number)} {name}" for name, number in told)
 
 
-class StoreDiff(Viewed):
+class StoreDiff(Closing, Viewed):
     """The differences of two stores, made by :func:`kstoolkit.diff_stores`.
 
     The stores themselves may be closed by now. The differences lie in a scratch folder, which goes
@@ -310,12 +310,6 @@ class StoreDiff(Viewed):
     def close(self) -> None:
         """Remove the scratch folder; a second time does nothing."""
         self._remove()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"StoreDiff({self.names[0]!r} to {self.names[1]!r}: {self.counts})"

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice, pairwise
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any
 
 from rocksdict import WriteBatch
 
@@ -28,6 +28,7 @@ from kstoolkit.formats.streams.changelogrecords import (
 )
 from kstoolkit.formats.streams.kinds import Kind, kinds_named
 from kstoolkit.formats.streams.recognising import MOST_ROWS, Recognised
+from kstoolkit.records import Closing
 from kstoolkit.rocksdb.faults import StoreClosedError, translated
 from kstoolkit.rocksdb.files.damage import rows_of
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder, new_scratch_rocksdb
@@ -49,7 +50,26 @@ _KEY_FIRST = {Kind.KEY_VALUE, Kind.WINDOW, Kind.SESSION}
 _TOLD = "it was said so"
 
 
-class FoldedRecords(HasRows):
+class ReadOnce(Closing, HasRows):
+    """Rows that were read into a scratch folder, which is removed when this is closed."""
+
+    name: str
+    _close: weakref.finalize[..., Any]
+
+    def close(self) -> None:
+        """Close it, and remove what was made; a second time does nothing."""
+        self._close()
+
+    def _check_open(self) -> None:
+        if not self._close.alive:
+            message = f"What was read of {self.name} is closed."
+            raise StoreClosedError(message, hint="Read it again.")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class FoldedRecords(ReadOnce):
     """The latest of each key of a changelog's records, as the rows of the store that wrote them.
 
     Of a versioned store, all versions that the records tell are rows. ``with`` closes it, and
@@ -172,24 +192,6 @@ class FoldedRecords(HasRows):
         """Return about how many rows there are, by RocksDB's estimate."""
         self._check_open()
         return self._kept.property_int_value("rocksdb.estimate-num-keys")
-
-    def close(self) -> None:
-        """Close it, and remove the scratch folder; a second time does nothing."""
-        self._close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"FoldedRecords({self.name!r})"
-
-    def _check_open(self) -> None:
-        if not self._close.alive:
-            message = f"What was read of {self.name} is closed."
-            raise StoreClosedError(message, hint="Read it again.")
 
 
 @dataclass(frozen=True, slots=True)
