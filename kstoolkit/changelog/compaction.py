@@ -318,16 +318,10 @@ _GROUP_BYTES = 8 << 20
 class RowsContent:
     """Rows of any other kind, which stay as they are.
 
-    Parameters
-    ----------
-    rows
-        Returns the rows of batches, some at a time, with the number of their ``batch``.
-    schema
-        Its columns; by default those of the newest file.
-    keep
-        How many of the newest batches are never folded.
-    floors_ms
-        Where rows have ``window_ms`` and ``window_start_ms``: as of :class:`CountsContent`.
+    ``rows`` returns those of batches, some at a time, with the number of their ``batch``;
+    ``schema`` are their columns, by default those of the newest file. The ``keep`` newest batches
+    are never folded. Where rows have ``window_ms`` and ``window_start_ms``, ``floors_ms`` is as of
+    :class:`CountsContent`.
     """
 
     rows: Callable[[Iterable[Batch]], Iterator[pa.RecordBatch]] = numbered_rows

@@ -62,18 +62,9 @@ _GROUP_ROWS = 8_000_000
 class ChangelogWriter:
     """Writes one file: a row group for each level of each bucket.
 
-    Parameters
-    ----------
-    path
-        Where to.
-    buckets
-        Among how many buckets users are spread.
-    changed_ms
-        The clock of the micro-batch that reports the counts, epoch ms UTC.
-    parts
-        What the parts of an action are called, where it has several.
-    has_ends
-        Whether sessions are among the levels.
+    Users are spread among so many ``buckets``; ``changed_ms`` is the clock of the micro-batch that
+    reports the counts, epoch ms UTC. An action that has several ``parts`` has them by these names;
+    ``has_ends``: sessions are among the levels.
     """
 
     def __init__(

@@ -229,15 +229,7 @@ _SCHEMA = pa.schema([pa.field("key", pa.binary()), pa.field("value", pa.binary()
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """Which micro-batch the records are of.
-
-    Parameters
-    ----------
-    epoch, batch
-        Its numbers.
-    blocks
-        Whether many counts share a record.
-    """
+    """Which micro-batch the records are of; whether many counts share a record, in ``blocks``."""
 
     epoch: int
     batch: int
@@ -245,17 +237,7 @@ class Outbox:
 
 
 class OutboxWriter:
-    """Writes one file of records.
-
-    Parameters
-    ----------
-    path
-        Where to.
-    outbox
-        Which batch they are of, and in which form.
-    changed_ms
-        The clock of the micro-batch that reports the counts, epoch ms UTC.
-    """
+    """Writes one file of records, with the clock of the micro-batch that reports the counts."""
 
     def __init__(self, path: Path, outbox: Outbox, *, changed_ms: int) -> None:
         self.outbox, self.changed_ms = outbox, changed_ms

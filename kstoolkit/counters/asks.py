@@ -38,18 +38,10 @@ _PASSES, _ASKS = "passes", "asks"
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """The asks of one bucket of users, over its blocks.
+    """The asks of one bucket of users, over its blocks, where the state lies.
 
-    Parameters
-    ----------
-    window
-        In which requests are counted.
-    at_least
-        So many are too many.
-    keep_ms
-        How long after its window's end an ask can still be cleared.
-    blocks
-        Where the state lies.
+    Requests are counted in a ``window``, in which ``at_least`` so many are too many; for so long
+    after its end an ask can still be cleared.
     """
 
     window: Window

@@ -420,15 +420,10 @@ class Undecoded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
-    """The values of a column.
+    """The values of a column; null where it is null, and where it could not be read.
 
-    Parameters
-    ----------
-    values
-        An Arrow array of one type, or a list of Python's values; null where the column is null,
-        and where it could not be read.
-    problems
-        Why a row could not be read, by its position.
+    They are an Arrow array of one type, or a list of Python's values. ``problems`` says why a row
+    could not be read, by its position.
     """
 
     values: pa.Array | list[Any]

@@ -155,18 +155,9 @@ _LIMITS = (_INT32, _INT32, _INT64, _INT32, _INT64)
 
 
 class BlockKey(NamedTuple):
-    """Which block it is.
+    """Which block it is: of which bucket's users, by which batch, with windows of which length.
 
-    Parameters
-    ----------
-    bucket
-        Of which users it holds counts.
-    epoch, batch
-        Who wrote it.
-    part
-        Which one of those that this batch has of this bucket and window size.
-    size_ms
-        How long the windows are.
+    ``part`` is which one of those that this batch has of this bucket and window size.
     """
 
     bucket: int

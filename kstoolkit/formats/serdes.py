@@ -244,16 +244,9 @@ _MANY = 10
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A serde that can read some bytes.
+    """A serde that can read some bytes, by its name, and what speaks for it.
 
-    Parameters
-    ----------
-    serde
-        Its name, as :func:`~kstoolkit.formats.serdes.serde_of` knows it.
-    confidence
-        From 0, a guess, to 1, certain.
-    reasons
-        What speaks for it.
+    The confidence is from 0, a guess, to 1, certain.
     """
 
     serde: str

@@ -323,21 +323,9 @@ _PART = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Artifact:
-    """A jar in a Maven repository.
+    """A jar in a Maven repository: who publishes it, what it is, and which one of it.
 
-    Parameters
-    ----------
-    group
-        Who publishes it, such as ``"org.apache.kafka"``.
-    name
-        What it is, such as ``"kafka-clients"``.
-    version
-        Which one of it, such as ``"4.3.1"``.
-
-    Raises
-    ------
-    ConfigurationError
-        If a part is empty, or has characters that none has.
+    A part that is empty, or has characters that none has, is a ConfigurationError.
 
     Examples
     --------

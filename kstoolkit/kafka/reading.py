@@ -25,14 +25,8 @@ _MESSAGES = 10_000  # asked for at once
 class TopicRecords:
     """Some records, in the order in which each partition has them.
 
-    Parameters
-    ----------
-    topic
-        Whose they are.
-    keys, values, timestamps_ms, headers
-        One of each a record; a value that is None is a tombstone, headers that are None are none.
-    reached
-        Of each partition, the offset after the last record that is among these, or before.
+    A value that is None is a tombstone, headers that are None are none. ``reached`` is, of each
+    partition, the offset after the last record that is among these, or before.
     """
 
     topic: str

@@ -498,11 +498,8 @@ _NOT_YET = "nothing follows the changelog yet"
 class ReplicaCollector:
     """Holds what it was last told of one replica: who follows is not asked from beside.
 
-    Attributes
-    ----------
-    restores
-        A listener for :meth:`kstoolkit.WindowStore.restore` and
-        :meth:`kstoolkit.WindowStore.follow`.
+    ``restores`` is a listener for :meth:`kstoolkit.WindowStore.restore` and
+    :meth:`kstoolkit.WindowStore.follow`.
     """
 
     def __init__(self) -> None:

@@ -260,13 +260,7 @@ class _WaitingFiles:
 
 
 class FindingCounts:
-    """Counts a run's findings by rule, look after look, reading just what is new.
-
-    Parameters
-    ----------
-    folder
-        The run's.
-    """
+    """Counts a run's findings by rule, look after look, reading just what is new."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -327,13 +321,7 @@ NO_BATCH = "no batch has ended yet"
 
 
 class RunWatch:
-    """Looks at a run again and again.
-
-    Parameters
-    ----------
-    run
-        The run: a live one's own, or one that any process counts.
-    """
+    """Looks at a run again and again: a live one's own, or one that any process counts."""
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -47,11 +47,6 @@ if TYPE_CHECKING:
 class Due:
     """When the next tick is due, as the sink tells the tick feed, which is a process of its own.
 
-    Parameters
-    ----------
-    path
-        The file that tells it.
-
     Examples
     --------
     >>> import tempfile

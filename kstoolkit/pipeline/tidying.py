@@ -107,12 +107,7 @@ class _Closed(BaseException):
 class Tidying:
     """A thread beside a live run that keeps its folder tidy, until it is closed.
 
-    Parameters
-    ----------
-    folder, cascade
-        The run's.
-    tell
-        Told once of what can't be done.
+    ``tell`` is told once of what can't be done.
     """
 
     def __init__(self, folder: RunFolder, cascade: Cascade, tell: Callable[[str], object]) -> None:

@@ -229,20 +229,9 @@ _AT_ONCE = 100_000  # rows of a write batch
 class DiskSegment:
     """A segment in a RocksDB.
 
-    Parameters
-    ----------
-    path
-        Its folder.
-    options
-        How to open it; bytes in, bytes out.
-    writing
-        Whether to open it for writing; it is made if it isn't there. Else nothing in its folder
-        changes: it is read through links.
-
-    Raises
-    ------
-    KstoolkitError
-        One of :mod:`kstoolkit.rocksdb.faults`, if RocksDB refuses.
+    ``options`` take bytes in and bytes out. For ``writing``, it is made if it isn't there; else
+    nothing in its folder changes: it is read through links. What RocksDB refuses is an error of
+    :mod:`kstoolkit.rocksdb.faults`.
     """
 
     def __init__(self, path: Path, options: Options, *, writing: bool = False) -> None:

@@ -66,13 +66,9 @@ _KINDS = {
 class KeyEncoder:
     """How the keys of a column family are written.
 
-    Parameters
-    ----------
-    kind
-        ``"NoPrefix"``, ``"PrefixKeyScan"``, ``"RangeKeyScan"``, ``"TimestampAsPrefix"`` or
-        ``"TimestampAsPostfix"``.
-    first
-        The positions of the columns that come first, in a kind that has such.
+    Kinds are ``"NoPrefix"``, ``"PrefixKeyScan"``, ``"RangeKeyScan"``, ``"TimestampAsPrefix"`` and
+    ``"TimestampAsPostfix"``; ``first`` are the positions of the columns that come first, in a kind
+    that has such.
     """
 
     kind: str = "NoPrefix"

@@ -65,14 +65,9 @@ _CUT_OFF = "The file is damaged, or was not written to its end."
 class StateChanges:
     """Some changes, in the order in which they were made.
 
-    Parameters
-    ----------
-    kind
-        One of :data:`PUT`, :data:`REMOVE`, :data:`APPEND` and :data:`_REMOVE_RANGE` each.
-    key
-        The key; of a range, its first.
-    value
-        The value; null where a key was removed, and of a range the key that ends it.
+    Kinds are :data:`PUT`, :data:`REMOVE`, :data:`APPEND` and :data:`_REMOVE_RANGE`. A key of a
+    range is its first, and its value the key that ends it; the value is null where a key was
+    removed.
     """
 
     kind: NDArray[np.uint8]

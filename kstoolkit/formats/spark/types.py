@@ -84,17 +84,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of a struct.
-
-    Parameters
-    ----------
-    name, type
-        What it is called, and what it holds.
-    position
-        Which word of a row is its.
-    is_event_time
-        Whether a watermark is kept on it.
-    """
+    """A column of a struct: which word of a row is its, and whether a watermark is kept on it."""
 
     name: str
     type: SparkType

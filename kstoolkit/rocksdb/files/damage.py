@@ -207,14 +207,7 @@ _LINKED = re.compile(r"\d+\.(sst|blob|log)|OPTIONS-\d+|IDENTITY")
 class View:
     """The column families of a store, or of what is left of it without some SST files.
 
-    Parameters
-    ----------
-    families
-        The column families by name.
-    scratch
-        The scratch folder that they were opened from.
-    folder
-        The store as the user knows it; an attribute too.
+    They were opened from the scratch folder; ``folder`` is the store as the user knows it.
     """
 
     def __init__(self, families: Mapping[str, Rdict], scratch: Path, folder: Path) -> None:

@@ -49,16 +49,11 @@ SPOOLED = pa.schema([("identity", _BYTES), ("is_b", pa.bool_()), ("meaning", _BY
 
 @dataclass(slots=True)
 class Side:
-    """One side of a comparison.
+    """One side of a comparison, all of whose rows are asked for.
 
     With ``by_value``, keys and values are compared by what they stand for, not by their bytes; with
     ``by_family``, rows of different column families are different rows. ``has_ends`` says whether a
     row has told when its window ends; ``has_families`` is None if there are no rows.
-
-    Raises
-    ------
-    ConfigurationError
-        If only some of the rows are asked for, by their number.
     """
 
     rows: Rows

@@ -69,12 +69,8 @@ class Told:
 class CountRows:
     """Which counts become rows, and how: sums of some actions or of all, or of each as JSON.
 
-    ``where`` has values of parts, those of the actions that are summed.
-
-    Raises
-    ------
-    ConfigurationError
-        If the total is asked for, too, or an action by both.
+    As longs, those of one action, of all, or of those with these values of their parts (``where``);
+    with none of it, each action's. Two of it at once are a ConfigurationError.
     """
 
     window_ms: int

@@ -48,20 +48,10 @@ class StorePart(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """Rows of a Kafka Streams store.
+    """Rows of a Kafka Streams store, which lies in ``parts``, the earliest segment first.
 
-    Parameters
-    ----------
-    name
-        The store's name.
-    kind
-        What kind of store it is.
-    parts
-        What it lies in, the earliest segment first.
-    window_size_ms
-        How long its windows are, which it doesn't tell itself; None leaves their ends unknown.
-    family
-        The one column family to read; None: those that Kafka Streams keeps rows in.
+    How long its windows are, it doesn't tell itself; None leaves their ends unknown. Without a
+    column ``family``, those are read that Kafka Streams keeps rows in.
     """
 
     name: str

@@ -191,13 +191,7 @@ _UNKNOWN = "a row of a column family that the store does not name"
 
 @dataclass(frozen=True, slots=True)
 class FamilySerdes:
-    """What reads keys and values of some families: plain serdes if there is only one.
-
-    Parameters
-    ----------
-    families
-        The families whose rows are read.
-    """
+    """What reads keys and values of some families: plain serdes if there is only one."""
 
     families: Sequence[Family]
 
@@ -314,18 +308,10 @@ class OpenState(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PartitionRows:
-    """One store of one partition.
+    """One store of one partition, and the families whose rows are wanted, by their names on disk.
 
-    Parameters
-    ----------
-    partition
-        Which partition.
-    opened
-        Returns its state, open.
-    layout
-        How its rows are taken apart, given the numbers that its families have.
-    wanted
-        The families whose rows are wanted, by their names on disk.
+    ``opened`` returns its state, open; ``layout`` how its rows are taken apart, given the numbers
+    that its families have.
     """
 
     partition: int

@@ -251,12 +251,7 @@ def _bare_where_removed(changes: StateChanges) -> ByteColumn:
 class PartitionState:
     """The rows of one partition as they lie on disk, at one version.
 
-    Raises
-    ------
-    FormatError
-        If a file is missing or damaged: also later, at a row that can't be read.
-    StoreResourceError
-        If there is no room for the scratch folder.
+    A file that is missing or damaged is a FormatError: also later, at a row that can't be read.
     """
 
     def __init__(
