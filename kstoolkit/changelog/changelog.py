@@ -212,7 +212,6 @@ class BatchFolders:
 
 
 def _batch(epoch: int, number: int, folder: Path) -> Batch | None:
-    """Return a batch, if it is marked."""
     with suppress(FileNotFoundError, NotADirectoryError):  # folded just now
         names = os.listdir(folder)  # noqa: PTH208 - names are all that is asked for
         if DONE in names:

@@ -177,7 +177,6 @@ _OF_SOME: dict[str, Callable[[FoundStore], bool]] = {
 
 
 def _columns(root: Path) -> dict[str, Callable[[FoundStore], str]]:
-    """Return what tells each cell."""
     return {
         "store": lambda each: each.store,
         "kind": _kind,

@@ -114,7 +114,6 @@ class Sender:
         return self.partitions.total()
 
     def __enter__(self) -> Self:
-        """Take it as it is."""
         return self
 
     def __exit__(
@@ -599,7 +598,6 @@ def _bar(progress: bool | None) -> tqdm:  # noqa: FBT001 - whether to show it, o
 
 
 def _send(sender: Sender, records: RawRecords, record_ms: RecordTimes, pace: Pace | None) -> None:
-    """Send records, each when it is due."""
     values, users, times_ms = records.values, records.users, record_ms.tolist()
     if pace is None:
         sender.send(values, users, times_ms)

@@ -169,7 +169,6 @@ class _Circuit:
 
     @property
     def pause_left_ms(self) -> int:
-        """How much of a pause is left; 0 if there is none."""
         return 0 if self._until is None else max(0, round((self._until - self._now()) * 1_000))
 
     def note(self, *, failed: bool) -> bool:
@@ -498,7 +497,6 @@ class _LookupFigures:
         self._counts["max_in_flight"] = max(self._counts["max_in_flight"], self._in_flight)
 
     def call_ends(self) -> None:
-        """Count the end of a call."""
         self._counts["busy_ms"] += self._busy_ms() if self._in_flight == 1 else 0
         self._in_flight -= 1
 

@@ -407,7 +407,6 @@ class Bar:
 
 
 def _labels_of(bars: Sequence[Bar]) -> list[str]:
-    """Return the names that the legend of some bars has."""
     names = _known(bars) if _needs_legend(bars) else []
     return names + ["unknown"] * any(bar.lacks for bar in bars)
 

@@ -91,7 +91,6 @@ class _SegmentWriters:
             self._open.pop(folder).close()
 
     def close(self) -> None:
-        """Close all."""
         with ExitStack() as all_of_them:  # whichever of them fails
             for segment in self._open.values():
                 all_of_them.callback(_finish, segment)

@@ -166,7 +166,6 @@ class _Place:
         return is_there and self._folder.owner == os.getpid()
 
     def new_folder(self) -> Path:
-        """Return a new folder inside."""
         try:
             return Path(tempfile.mkdtemp(dir=self._folder.path))
         except OSError as error:

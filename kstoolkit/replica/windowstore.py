@@ -189,7 +189,6 @@ class _OpenSegments:
             self._seen = stamp
 
     def close(self) -> None:
-        """Close what is open."""
         with self._lock:
             self._open.clear()
             self._closed = True
@@ -475,7 +474,6 @@ class WindowReader(Closing, Viewed):
         return Records([state for state in states if state is not None], "segments")
 
     def _kind(self, window: object) -> Window:
-        """Return which kind of window is meant."""
         if not isinstance(window, str | int | timedelta | Window):
             message = f"{window!r} is no window."
             raise ConfigurationError(message, hint="Give one such as '1 hour'.")

@@ -126,7 +126,6 @@ _LONGEST_COLUMN, _NAMED_COLUMNS = 24, 3
 
 @singledispatch
 def _part_of(thing: Any, ids: Ids, limit: int | None) -> ReportPart:
-    """Return what a report shows of a thing."""
     module, kind = type(thing).__module__, type(thing).__name__
     if (module, kind) == ("kstoolkit.pipeline.run", "Run"):  # not imported for this alone
         return _run_part(thing, ids, limit)

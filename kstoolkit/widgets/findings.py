@@ -228,7 +228,6 @@ class _KnownUsers:
         self.path.observe(lambda _: changed(), "value")
 
     def among(self, users: Iterable[str]) -> set[str]:
-        """Return which of some users the file exempts."""
         return known_users(self._place(), users)
 
     def add(self, finding: Finding) -> str:

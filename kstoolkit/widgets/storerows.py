@@ -76,7 +76,6 @@ class _Pages:
                 break
 
     def read(self, number: int) -> list[Cells]:
-        """Return what was read of a page by now."""
         return self._cells[number * _PAGE_ROWS : (number + 1) * _PAGE_ROWS]
 
     def has(self, number: int) -> bool:

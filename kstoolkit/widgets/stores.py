@@ -77,7 +77,6 @@ class _Node:
 
     @property
     def is_store(self) -> bool:
-        """Whether it is a store itself."""
         return len(self.stores) == 1 and self.path == self.stores[0].path
 
 

@@ -419,7 +419,6 @@ def written_row(columns: Struct, cells: Sequence[Any]) -> bytes:
 
 
 def _cells(columns: Struct, value: Any) -> list[Any]:
-    """Return the values of columns, in their order."""
     names = columns.names
     if isinstance(value, dict) and value.keys() == set(names):
         return [value[name] for name in names]

@@ -225,7 +225,6 @@ _OVERLAP = "values that lie in each other"
 
 
 def _read_structs(reading: RowReading, kind: Struct, cells: RowCells) -> pa.Array:
-    """Return the structs that lie in some cells."""
     head = _bitset_bytes(kind.count)
     fixed = head + WORD_BYTES * kind.count
     cells = reading.require(cells, cells.lengths >= fixed, _SHORT)

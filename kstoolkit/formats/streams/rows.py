@@ -190,7 +190,6 @@ class _BufferedRecord:
 
 
 def _read_buffered(data: memoryview, start: int, end: int) -> _BufferedRecord:
-    """Return the record that waits in a value."""
     cursor = Cursor(data, start, end)
     timestamp_ms, offset = cursor.int64(), cursor.int64()
     topic, partition = cursor.text(cursor.sized()), cursor.int32()

@@ -49,12 +49,10 @@ class _Latencies:
     asked: int = 0
 
     def add(self, times_ns: NDArray[np.int64]) -> None:
-        """Take in some more."""
         self.parts.append(times_ns)
 
     @property
     def total_s(self) -> float:
-        """Their sum."""
         return sum(int(part.sum()) for part in self.parts) / 1e9
 
     def percentile_us(self, percent: float, first: int = 0) -> float | None:
@@ -141,7 +139,6 @@ class _TrialStatistics:
         }
 
     def count(self, *names: str) -> int:
-        """Return the sum of some counts."""
         return sum(self.counts[name] for name in names)
 
 
@@ -159,7 +156,6 @@ _CONDITIONS = [f"{cause}_{what}" for cause in _CAUSES for what in ("delays", "st
 
 
 def _number_of(store: Rdict, name: str) -> int:
-    """Return a property that is a number."""
     return store.property_int_value(f"rocksdb.{name}") or 0
 
 
@@ -421,7 +417,6 @@ def main() -> None:
 
 
 def _tell(message: dict[str, Any]) -> None:
-    """Tell the parent something."""
     sys.stdout.write(f"{json.dumps(message)}\n")
     sys.stdout.flush()
 

@@ -204,7 +204,6 @@ def _values(draws: np.random.Generator, rows: int, size: int) -> list[bytes | No
 
 
 def _rows(table: NDArray[np.uint8]) -> list[bytes]:
-    """Return each row's bytes."""
     rows: list[bytes] = table.view(f"V{table.shape[1]}")[:, 0].tolist()
     return rows
 

@@ -562,7 +562,6 @@ class _LogHead:
         return line.text.startswith(_EVENT)
 
     def record(self, path: Path) -> LogFile:
-        """Return what the head said."""
         began = self._clock.utc(self._first) if self._first else None
         told = self._told | {"began_at": began, "utc_offset": self._offset(began)}
         nothing = None if self._first else "the file holds no line of RocksDB"

@@ -205,8 +205,6 @@ def stats_dumps(stamped: Iterable[tuple[datetime | None, LogLine]]) -> Iterator[
 
 
 class _Dump:
-    """A dump as far as it was read."""
-
     def __init__(self, at: datetime | None, store: str | None) -> None:
         self._figures: dict[str, Any] = {}
         self._found = StatsDump(at, store=store)  # whose mappings are filled
@@ -239,7 +237,6 @@ class _Dump:
             self._sentence(text)
 
     def record(self) -> StatsDump:
-        """Return what the dump held."""
         whys = {"at": NO_ZONE} if self._found.at is None else {}
         whys |= {
             name: _NOT_DUMPED

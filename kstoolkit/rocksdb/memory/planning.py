@@ -394,7 +394,6 @@ def plan_memory(
 
 
 def _plan_of(profile: Profile, given: _Given) -> MemoryPlan:
-    """Return the terms for a profile, and their sum."""
     memory = [_memtable_term(profile, given), _cache_term(profile, given)]
     blocks = [_index_term(profile, given), _filter_term(profile, given)]
     in_cache = bool(profile.cache_index_and_filter_blocks)

@@ -57,7 +57,6 @@ class _CacheObjects:
 
 
 def _cache_objects(profile: OptionSet) -> _CacheObjects:
-    """Return what to make for the memory of a profile."""
     own, manager, cache = _left(profile), None, None
     differs = any(getattr(profile, name) != own[name] for name in _CACHE_OPTIONS.split())
     if profile.write_buffer_manager_bytes and profile.write_buffer_manager_in_cache:

@@ -170,7 +170,6 @@ def _kept_from_ms(tallies: Tallies, horizon: Horizon) -> int | None:
 
 
 def _unknown(tallies: Tallies, horizon: Horizon) -> dict[str, str]:
-    """Return why each figure is unknown that is."""
     no_interval, not_inferred = _why_no_interval(tallies), _why_not_inferred(tallies, horizon)
     why = {
         "stream_time_ms": _NO_TIME,

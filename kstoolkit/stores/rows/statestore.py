@@ -198,7 +198,6 @@ class _Whole:
     span_ms: range | None = None
 
     def opened(self) -> StateStore:
-        """Return the RocksDB."""
         return self.store
 
     def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:

@@ -514,7 +514,6 @@ def _stores(operator: OperatorFolder) -> list[str]:
 
 
 def _number(name: str) -> int | None:
-    """Return the number that is the name of a folder; None if it is none."""
     return int(name) if name.isascii() and name.isdigit() else None
 
 

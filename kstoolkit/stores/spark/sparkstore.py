@@ -258,7 +258,6 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         return [self.families[name]]
 
     def _rows(self, asked: dict[str, Any]) -> Rows:
-        """Return rows of the families that are chosen."""
         source, key = self.source, asked.get("key")
         if key is None or len(source.wanted) != 1 or not is_some_of_key(source.wanted[0], key):
             return SparkRows(super().rows(**source.serdes.asked(asked)), source.extra_columns)
