@@ -48,10 +48,7 @@ GROUPS = {
         title="Find",
         text="Rules, and what is done with what they find.",
         names=(
-            "Ceiling",
-            "Unusual",
-            "Longer",
-            "Exempt",
+            *("Ceiling", "Unusual", "Drift", "TooEven", "Campaign", "Longer", "Budget", "Exempt"),
             "load_rules",
             "find",
             "evaluate",

@@ -451,7 +451,7 @@ def score_newcomers(
     rules, window, by, seen_ms
         As of :func:`score`.
     """
-    everyone = Brief(POOLS_SCHEMA.empty_table(), _NOT_BUSY, 0)
+    everyone = Brief(POOLS_SCHEMA.empty_table(), _BUSY_SCHEMA.empty_table(), 0)
     evidence = _Evidence(counts, everyone)
     evidence.history = np.full(len(counts), AS_IS)
     cells = np.full(len(counts), actions)
@@ -466,6 +466,4 @@ def score_newcomers(
     return Scored(nothing.findings, pa.concat_tables(candidates), nothing.surprises)
 
 
-_NOT_BUSY = pa.table(
-    {"window_start_ms": pa.array([], pa.int64()), "factor": pa.array([], pa.float64())}
-)
+_BUSY_SCHEMA = pa.schema([("window_start_ms", pa.int64()), ("factor", pa.float64())])
