@@ -35,7 +35,8 @@ PAGES = {
         "Formulas",
         [
             *("kstoolkit.findings.tails", "kstoolkit.findings.peers"),
-            *("kstoolkit.findings.baselines", "kstoolkit.findings.rules"),
+            *("kstoolkit.findings.baselines", "kstoolkit.findings.lasting"),
+            "kstoolkit.findings.rules",
             *("kstoolkit.findings.scoring", "kstoolkit.findings.ranking"),
             *("kstoolkit.rocksdb.memory", "kstoolkit.rocksdb.advice", "kstoolkit.rocksdb.lab"),
             "kstoolkit.windows",

@@ -149,7 +149,7 @@ def evenness(total: Floats, squares: Floats) -> Floats:
     Examples
     --------
     >>> print(evenness(np.array([240.0, 240.0]), np.array([2410.0, 2640.0])).round(1))
-    [17.2  0.3]
+    [11.8  0.2]
     """
     mean = total / BLOCK
     known = mean >= _LEAST_MEAN
