@@ -111,7 +111,7 @@ class Rise:
     ...     told = (np.zeros(1), np.array([4.0]), np.array([0.5]))
     ...     rise = rise.after(np.array([12]), hour, told, factor=2)
     >>> print(rise.evidence.round(1), rise.since_ms)
-    [4.4] [0.]
+    [3.5] [0.]
     """
 
     evidence: Floats
