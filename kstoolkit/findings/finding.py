@@ -76,7 +76,7 @@ def sentence(finding: Finding) -> str:
     return "; ".join(part for part in parts if part) + "."
 
 
-_CHANCE_OF = {_DRIFT: "so much for so long", _EVEN: "this or more even"}
+_CHANCE_OF = {_DRIFT: "so much for so long", _EVEN: "counts so even"}
 
 
 def too_long(finding: Finding) -> str:
@@ -88,8 +88,12 @@ def _lasting(finding: Finding) -> str:
     """Say of a session how long it was, and since when a level lasts."""
     if finding.since_ms is not None:
         since = moment_of(finding.since_ms)
-        as_before = "and more than usual ever" if finding.kind == _DRIFT else "as evenly as ever"
-        return f", {as_before} since {_clock(since)} on {_day(since)}"
+        as_before = (
+            "more than usual ever"
+            if finding.kind == _DRIFT
+            else f"as evenly in each {_one(finding).split(' ', 1)[-1]}"
+        )
+        return f", and {as_before} since {_clock(since)} on {_day(since)}"
     if finding.session_end_ms is None:
         return ""
     lasted_ms = finding.session_end_ms - finding.window_start_ms
