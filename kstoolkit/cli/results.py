@@ -26,6 +26,7 @@ from kstoolkit.cli.options import (
     switch,
     where_given,
 )
+from kstoolkit.cli.stores import moment_given
 from kstoolkit.cli.terminal import FAULT, note, print_csv, print_json, print_table, print_texts, say
 from kstoolkit.environment import doctor as diagnosed
 from kstoolkit.errors import (
@@ -183,6 +184,16 @@ def users(
     *,
     by: list[str] | None = options.BY,
     total: bool = options.SUMS,
+    since: str | None = optional(
+        "T", "Only windows that begin from this moment on, as 2026-03-03T12:00Z.", "all"
+    ),
+    until: str | None = optional("T", "Only windows that begin before this moment.", "all"),
+    exempt: list[str] | None = optional(
+        "USER", "Without this user, and compared with others alone; several times for several."
+    ),
+    group: str | None = optional(
+        "REGEX", "Compare users with those alone in whose names this matches the same text."
+    ),
     kafka_config: str | None = options.KAFKA_CONFIG,
     as_json: bool = options.AS_JSON,
     limit: int = options.LIMIT,
@@ -193,8 +204,10 @@ def users(
     told of these sums. The fields of --json: user, score, reason, and the figures behind it.
     """
     run = _opened(out, kafka_config)
+    asked: dict[str, Any] = {"since": moment_given(since), "until": moment_given(until)}
+    asked |= {"exempt": exempt or (), "group": group}
     with told_apart(LimitedResultWarning):
-        ranked = run.users(by=by_given(by, total=total))
+        ranked = run.users(by=by_given(by, total=total), **asked)
     _say_as_of(run)
     if as_json:
         print_json(_rows(ranked, list(ranked.columns)))

@@ -3,23 +3,30 @@
     n       events of the user
     P_a     = (Σ over users of (x_ua / n_u) + 0.5) / (N + 0.5 A)     the mix of peers, one vote each
     KL_u    = Σ over a of (x_ua / n_u) ln((x_ua / n_u) / P_a)        surprise of the user's mix
-    bucket  = floor(log2 n), merged from the top downward until it has 100 users
-    burst   = -log10(share of the bucket whose busiest window has as many or more)
-    mix     = -log10(share of the bucket whose KL is as large or larger)
-    score   = ln(1 + n) + burst + mix
+    alike   the 99 others whose number of events is nearest to v
+    burst   = -log10(share of these and the user whose busiest window has as many or more)
+    mix     = -log10(share of them whose KL is as large or larger)
+    found   = -log10(chance of the least probable finding), 9 at most, 0 without one
+    score   = highest of ln(1 + v) + burst + mix for volumes v up to n, + found / 2
 
 Burst and mix are judged among users of similar volume, so that they add to volume instead of
 repeating it. Volume keeps its size: p-values of ranks saturate where many are abnormal at once.
+As a user may be compared with who does less (v goes by eighths of an octave), one more event never
+lowers the volume's and the burst's part, nor who else there is: the user is none of the alike. What
+a user's mix is like, one more event may make more usual.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.findings.finding import chance
 from kstoolkit.findings.peers import codes_in, encoded, integers, never_null
 from kstoolkit.formats.actions import in_words, parts_in, split
 from kstoolkit.units import Duration, format_count
@@ -28,12 +35,12 @@ from kstoolkit.windows import as_window
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kstoolkit.findings.peers import Floats, Integers
+    from kstoolkit.findings.peers import Flags, Floats, Integers
     from kstoolkit.windows import Window
 
 
-_FEWEST_ALIKE = 100
-"""A bucket of users of similar volume has at least so many, if there are so many at all."""
+_ALIKE = 99
+"""With so many others of similar volume a user is compared, if there are so many at all."""
 
 _RANKING_SCHEMA = pa.schema(
     [
@@ -45,11 +52,15 @@ _RANKING_SCHEMA = pa.schema(
         *never_null(pa.float64(), "main_share"),
         *never_null(pa.int64(), "alike_users"),
         *never_null(pa.float64(), "busiest_share", "mix_share"),
+        pa.field("log10_probability", pa.float64()),
     ]
 )
-"""``alike_users`` are in the user's bucket; of them ``busiest_share`` have as busy a window, and
-``mix_share`` as surprising a mix, or more so."""
+"""``alike_users`` are those compared with, the user among them; of these ``busiest_share`` have as
+busy a window, and ``mix_share`` as surprising a mix, or more so. ``log10_probability`` is that of
+the least probable finding, null where there is none."""
 
+_STEPS_AN_OCTAVE, _MOST_GAINED = 8, 4.0
+FOUND_COUNTS, MOST_FOUND = 0.5, 9.0
 _PRIOR_VOTE = 0.5
 _KL_DECIMALS = 9
 _NEARLY_ALL = 0.995
@@ -57,7 +68,12 @@ _USUAL = 0.5
 
 
 def rank_users(
-    totals: pa.Table, peaks: pa.Table, *, window: Duration | Window = "1 minute"
+    totals: pa.Table,
+    peaks: pa.Table,
+    findings: pa.Table | None = None,
+    *,
+    window: Duration | Window = "1 minute",
+    group: str | None = None,
 ) -> pa.Table:
     """Return every user with score and reason, most abnormal first; ties by name.
 
@@ -68,8 +84,18 @@ def rank_users(
     peaks
         ``user``, ``count``: the busiest shortest window of each user over all actions together;
         a user who is not there counts with none.
+    findings
+        Of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`; those of limits count for nothing.
     window
         Which kind of window the peaks are of: for the reason only.
+    group
+        A regular expression (RE2): users in whose names it matches the same text are of one kind,
+        and compared with each other alone; so are those in whose names it does not match.
+
+    Raises
+    ------
+    ConfigurationError
+        If the group is no regular expression, or has groups that capture.
 
     Returns
     -------
@@ -81,28 +107,31 @@ def rank_users(
     >>> totals = pa.table({"user": ["a", "a", "b"], "action": ["x", "y", "x"], "count": [9, 1, 2]})
     >>> peaks = pa.table({"user": ["a", "b"], "count": [4, 1]})
     >>> print(rank_users(totals, peaks)["reason"][0])
-    10 events, 90 % of them “x” (a usual mix); 4 in the busiest minute (as is usual).
+    10 events; 4 in the busiest minute (as is usual); 90 % of them “x” (a usual mix).
     """
+    if group is not None:
+        return _ranked_by_kind(totals, peaks, findings, as_window(window), group)
     users, user = encoded(totals["user"])
     actions, action = encoded(totals["action"])
     count = np.asarray(totals["count"].to_numpy(), np.float64)
     n = np.asarray(np.bincount(user, count, minlength=len(users)), np.float64)
     share = count / n[user]
     busiest = _busiest(peaks, users)
-    bucket, alike = _buckets(n)
-    burst = _share_at_least(bucket, alike, busiest.astype(np.float64))
-    mix = _share_at_least(bucket, alike, _surprise(user, action, share, len(users), len(actions)))
+    mixed = _surprise(user, action, share, len(users), len(actions))
+    base, alike, burst, mix = _among_alike(n, (busiest.astype(np.float64), mixed), users)
     main_action, main_share = _main(user, action, share, len(users), actions)
+    found = _found(findings, users)
     columns: dict[str, pa.Array] = {
         "user": users,
-        "score": pa.array(np.log1p(n) - np.log10(burst) - np.log10(mix)),
+        "score": pa.array(base + FOUND_COUNTS * np.minimum(found, MOST_FOUND)),
         "events": pa.array(n.astype(np.int64)),
         "busiest": pa.array(busiest),
         "main_action": actions.take(pa.array(main_action)).cast(pa.string()),
         "main_share": pa.array(main_share),
-        "alike_users": pa.array(alike[bucket]),
+        "alike_users": pa.array(alike),
         "busiest_share": pa.array(burst),
         "mix_share": pa.array(mix),
+        "log10_probability": pa.array(-found, mask=found == 0),
     }
     parts = parts_in(totals.schema)
     main = {"main_action": columns["main_action"]}
@@ -117,7 +146,10 @@ def rank_users(
         ranked = ranked.remove_column(at)
         for name in reversed(main):
             ranked = ranked.add_column(at, name, main[name])
-    return ranked.sort_by([("score", "descending"), ("user", "ascending")])
+    return ranked.sort_by(_ORDER)
+
+
+_ORDER = [("score", "descending"), ("events", "descending"), ("user", "ascending")]
 
 
 def _busiest(peaks: pa.Table, users: pa.Array) -> Integers:
@@ -148,38 +180,99 @@ def _main(
     return action[first], share[first]
 
 
-def _buckets(n: Floats) -> tuple[Integers, Integers]:
-    """Return each user's bucket of similar volume, and how many users each bucket has."""
-    octave = np.floor(np.log2(np.maximum(n, 1))).astype(np.int64)
-    sizes = np.bincount(octave)
-    bucket_of, sums = np.zeros(len(sizes), np.int64), [0]
-    for level in range(len(sizes) - 1, -1, -1):
-        if sums[-1] >= _FEWEST_ALIKE:
-            sums.append(0)
-        sums[-1] += int(sizes[level])
-        bucket_of[level] = len(sums) - 1
-    if len(sums) > 1 and sums[-1] < _FEWEST_ALIKE:  # what is left at the bottom joins its neighbour
-        rest = sums.pop()
-        sums[-1] += rest
-        bucket_of = np.minimum(bucket_of, len(sums) - 1)
-    return bucket_of[octave], np.asarray(sums)
+def _found(findings: pa.Table | None, users: pa.Array) -> Floats:
+    """Return how surprising each user's least probable finding is; 0 where there is none."""
+    found = np.zeros(len(users))
+    if findings is not None:
+        surprise = pc.fill_null(pc.negate(findings["log10_probability"]), 0.0).to_numpy()
+        code = codes_in(findings["user"], users)
+        known = code >= 0
+        np.maximum.at(found, code[known], surprise[known])
+    return found
 
 
-def _share_at_least(bucket: Integers, alike: Integers, value: Floats) -> Floats:
-    """Return for each user the share of its bucket that has as high a value, itself included."""
-    order = np.lexsort((value, bucket))
-    ends = np.cumsum(alike)
-    ranked_bucket, ranked = bucket[order], value[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (np.diff(ranked_bucket) != 0) | (np.diff(ranked) != 0)
-    first_equal = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
-    share = np.empty(len(order))
-    share[order] = (ends[ranked_bucket] - first_equal) / alike[ranked_bucket]
-    return share
+def _ranked_by_kind(
+    totals: pa.Table, peaks: pa.Table, findings: pa.Table | None, window: Window, group: str
+) -> pa.Table:
+    """Return the users of all kinds, each ranked among its own."""
+    try:
+        texts = pc.extract_regex(totals["user"].cast(pa.string()), f"(?P<kind>{group})")
+    except pa.ArrowInvalid as error:
+        message = f"group = {group!r} is no regular expression that could tell kinds: {error}."
+        hint = "Write RE2's syntax without groups that capture, such as '^(?:svc|bot)-'."
+        raise ConfigurationError(message, hint=hint) from error
+    kinds = pc.fill_null(pc.struct_field(texts, "kind"), "")
+    ranked = [
+        rank_users(totals.filter(pc.equal(kinds, kind)), peaks, findings, window=window)
+        for kind in pc.unique(kinds)
+    ]
+    nobody = rank_users(totals.slice(0, 0), peaks.slice(0, 0), window=window)
+    return pa.concat_tables([nobody, *ranked]).sort_by(_ORDER)
+
+
+def _among_alike(
+    n: Floats, values: tuple[Floats, Floats], users: pa.Array
+) -> tuple[Floats, Integers, Floats, Floats]:
+    """Return the score without findings, how many are alike, and the shares that reach the values.
+
+    Of several volumes up to a user's own that is taken which gives the highest score.
+    """
+    place = np.empty(len(users), np.int64)
+    place[pc.sort_indices(users).to_numpy()] = np.random.default_rng(0).permutation(len(users))
+    order = np.lexsort((place, n))  # whoever has as many events, in no order of names
+    ascending = n[order]
+    best, alike = np.full(len(n), -np.inf), np.zeros(len(n), np.int64)
+    shares, is_alike = np.ones((2, len(n))), np.zeros(len(n), bool)
+    for volume in _volumes(ascending):
+        near = _nearest(ascending, order, volume)
+        most = volume * np.exp(_MOST_GAINED)
+        rows = order[slice(*np.searchsorted(ascending, [volume, most]))]
+        is_alike[near] = True
+        told = np.stack([_share_at_least(each, near, rows, is_alike[rows]) for each in values])
+        is_alike[near] = False
+        score = np.log1p(volume) - np.log10(told).sum(axis=0)
+        better = score > best[rows]
+        rows, score, told = rows[better], score[better], told[:, better]
+        best[rows], alike[rows], shares[:, rows] = score, len(near), told
+    return best, alike, shares[0], shares[1]
+
+
+def _volumes(ascending: Floats) -> Floats:
+    """Return the numbers of events around which users are compared."""
+    highest = float(ascending[-1]) if len(ascending) else 0.0
+    last = math.ceil(_STEPS_AN_OCTAVE * math.log2(highest or 1))
+    steps = np.arange(float(last + 1))
+    volumes: Floats = np.unique(np.floor(np.power(2.0, steps / _STEPS_AN_OCTAVE)))
+    return volumes[volumes <= highest]
+
+
+def _nearest(ascending: Floats, order: Integers, volume: float) -> Integers:
+    """Return the users nearest to a volume, the nearest first: the others, and one more."""
+    low = int(np.searchsorted(ascending, volume))
+    high = int(np.searchsorted(ascending, volume, "right"))
+    some = np.arange(max(low - _ALIKE - 1, 0), min(max(high, low + _ALIKE + 1), len(order)))
+    if high - low > _ALIKE:
+        some = np.arange(low, high)
+    far = np.abs(np.log(ascending[some] / volume))
+    nearest: Integers = order[some[np.argsort(far, kind="stable")][: _ALIKE + 1]]
+    return nearest
+
+
+def _share_at_least(value: Floats, near: Integers, rows: Integers, is_near: Flags) -> Floats:
+    """Return of each row the share with as high a value among itself and the nearest others."""
+    ascending = np.sort(value[near])
+    number = len(near) - np.searchsorted(ascending, value[rows])
+    if len(near) <= _ALIKE:  # all that there are
+        return np.asarray(number / len(near))
+    stands_in = value[near[-1]] >= value[rows]  # for who is not near, the farthest makes place
+    return np.asarray(np.where(is_near, number, number - stands_in + 1) / len(near))
 
 
 def _reasons(columns: dict[str, pa.Array], window: str) -> pa.Array:
-    """Return a sentence a user; whole columns are joined, and only distinct numbers formatted."""
+    """Return a sentence a user, what lifts it most first, and at last what is usual.
+
+    Whole columns are joined, and only distinct numbers formatted.
+    """
     events = _texts(columns["events"], lambda n: f"{n:,} event" + ("" if n == 1 else "s"))
     main = _texts(columns["main_share"], _most)
     busiest = _texts(columns["busiest"], format_count)
@@ -187,8 +280,33 @@ def _reasons(columns: dict[str, pa.Array], window: str) -> pa.Array:
     during = f" in the busiest {unit if number == '1' else window} "
     mix = _compared(columns["mix_share"], "a usual mix", "have as unusual a mix")
     burst = _compared(columns["busiest_share"], "as is usual", "reach that")
-    parts = (events, main, columns["main_action"], "” ", mix, "; ", busiest, during, burst, ".")
-    return pc.binary_join_element_wise(*parts, "")
+    surprise = pc.fill_null(pc.negate(columns["log10_probability"]), 0.0)
+    found = _texts(surprise, lambda z: f"a finding of chance {chance(-z)}" if z else "")
+    clauses = [
+        events,
+        pc.binary_join_element_wise(main, columns["main_action"], "” ", mix, ""),
+        pc.binary_join_element_wise(busiest, during, burst, ""),
+        found,
+    ]
+    lifts = [columns["events"], *(columns[name] for name in ("mix_share", "busiest_share"))]
+    volume, mixed, bursts = (each.to_numpy().astype(np.float64) for each in lifts)
+    lift = [
+        np.log1p(volume),
+        -np.log10(mixed),
+        -np.log10(bursts),
+        FOUND_COUNTS * np.minimum(surprise.to_numpy(), MOST_FOUND),
+    ]
+    order = np.argsort(-np.stack(lift), axis=0, kind="stable")
+    every = pa.concat_arrays([pc.cast(each, pa.string()) for each in map(_whole, clauses)])
+    rows = np.arange(len(volume))
+    told = [every.take(pa.array(place * len(rows) + rows)) for place in order]
+    told = [pc.if_else(pc.equal(each, ""), None, each) for each in told]
+    whole = pc.binary_join_element_wise(*told, "; ", null_handling="skip")
+    return pc.binary_join_element_wise(whole, ".", "")
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _texts(column: pa.Array, text: Callable[[float], str]) -> pa.Array:
@@ -199,7 +317,7 @@ def _texts(column: pa.Array, text: Callable[[float], str]) -> pa.Array:
 
 def _most(share: float) -> str:
     some = _percent(share) if share < _NEARLY_ALL else "nearly all"
-    return f", {'all' if share == 1 else some} of them “"
+    return f"{'all' if share == 1 else some} of them “"
 
 
 def _compared(shares: pa.Array, usual: str, unusual: str) -> pa.Array:

@@ -31,11 +31,12 @@ from kstoolkit.errors import (
 )
 from kstoolkit.events.event import OF_FILES, SCHEMA, DeadLetters, count_reasons
 from kstoolkit.events.files import Changes
-from kstoolkit.findings.finding import Findings, as_stored, expected, of_actions
+from kstoolkit.findings.finding import Choice, Findings, as_stored, expected, of_actions
 from kstoolkit.findings.ranking import rank_users
+from kstoolkit.findings.rules import Exempt, exempted
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_levels
 from kstoolkit.formats.actions import checked, values_in_words
-from kstoolkit.moments import moment_of
+from kstoolkit.moments import moment_ms, moment_of
 from kstoolkit.pipeline.batches import (
     FOR_SUMMARY,
     Batches,
@@ -52,7 +53,7 @@ from kstoolkit.windows import Session, Window, as_window
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     import pandas as pd
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.changelog.changelog import Batch
     from kstoolkit.findings.finding import Finding
+    from kstoolkit.moments import Moment
     from kstoolkit.operations.metrics import MetricsServer
     from kstoolkit.pipeline.progress import Progress
     from kstoolkit.units import Duration
@@ -630,13 +632,28 @@ class Run(Viewed):
             )
         return found
 
-    def users(self, *, by: str | Sequence[str] | None = None) -> pd.DataFrame:
+    def users(
+        self,
+        *,
+        by: str | Sequence[str] | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        exempt: Iterable[str | Exempt] = (),
+        group: str | None = None,
+    ) -> pd.DataFrame:
         """Return every user with a score over all windows and actions, most abnormal first.
 
         Parameters
         ----------
         by
             By which parts of an action a user's mix is told: by default all of them.
+        since, until
+            Only windows that begin from then on, and before then.
+        exempt
+            Names, or rules: these users are not ranked, and nobody is compared with them.
+        group
+            A regular expression (RE2): users in whose names it matches the same text are compared
+            with each other alone, as ``"^(?:svc|bot)-"`` sets services apart from people.
 
         Returns
         -------
@@ -648,13 +665,24 @@ class Run(Viewed):
         ------
         ColumnError
             If there is no such part.
+        ConfigurationError
+            If a moment is none, or the group is no regular expression.
         """
+        span = [None if each is None else moment_ms(each) for each in (since, until)]
         windows = self.settings.cascade.windows
         tumbling = [window for window in windows if window.is_tumbling] or list(windows)
-        changelog = self.changelog
-        totals = self._asked_by(changelog.counters(tumbling[-1].size_ms), tumbling[-1], by, None)
+        # The coarsest windows of which each lies within the span, or else the finest there are.
+        whole = [w for w in tumbling if all((each or 0) % w.size_ms == 0 for each in span)]
+        coarse, changelog = (whole or tumbling[:1])[-1], self.changelog
+        rules = [each if isinstance(each, Exempt) else Exempt([each]) for each in exempt]
+        counters = _ranked_counters(changelog.counters(coarse.size_ms), rules, span)
+        totals = self._asked_by(counters, coarse, by, None).over_time().to_table()
         finest = changelog.counters(tumbling[0].size_ms)
-        ranked: pd.DataFrame = rank_users(totals.over_time().to_table(), finest.peaks()).to_pandas()
+        peaks = _ranked_counters(finest, rules, span).peaks()
+        found = Choice(since_ms=span[0], until_ms=span[1]).of(self.findings).table
+        ranked: pd.DataFrame = rank_users(
+            totals, peaks, found, window=tumbling[0], group=group
+        ).to_pandas()
         return ranked
 
     def report(self, path: str | os.PathLike[str]) -> Path:
@@ -754,3 +782,16 @@ def load_run(out: str | os.PathLike[str], *, options: Mapping[str, str] | None =
     run = Run(RunFolder(Path(out).absolute()), options=options)
     _ = run.settings
     return run
+
+
+def _ranked_counters(
+    counters: Counters, exempt: Sequence[Exempt], span: Sequence[int | None]
+) -> Counters:
+    """Return the counters of users that are ranked, of windows that begin in a span."""
+    since_ms, until_ms = span
+    chosen = ~np.asarray(exempted(exempt, counters.users), bool)[counters.user]
+    if since_ms is not None:
+        chosen &= counters.start_ms >= since_ms
+    if until_ms is not None:
+        chosen &= counters.start_ms < until_ms
+    return counters if chosen.all() else counters.take(chosen)

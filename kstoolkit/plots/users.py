@@ -15,6 +15,7 @@ from matplotlib.transforms import ScaledTranslation
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import ends_ms as window_ends_ms
 from kstoolkit.findings.finding import expected
+from kstoolkit.findings.ranking import FOUND_COUNTS, MOST_FOUND
 from kstoolkit.formats.actions import action_in_words
 from kstoolkit.plots.axes import (
     captioned,
@@ -353,16 +354,18 @@ def _number(value: float) -> str:
 
 
 _MOST_USERS = 20
-_TERMS = ("volume", "burst", "mix")
+_TERMS = ("volume", "burst", "mix", "finding")
 _NEEDED = ("user", "score", "events", "busiest_share", "mix_share")
+_CHANCE = "log10_probability"
 _MOST_ACTIONS = 20
 
 
 def plot_users(frame: pd.DataFrame, *, top: int = _MOST_USERS, ax: Axes | None = None) -> Axes:
-    """Return the users with the highest scores, each score in its three parts.
+    """Return the users with the highest scores, each score in its four parts.
 
-    ``score = ln(1 + events) - log10(busiest_share) - log10(mix_share)``: how much they do, how
-    rare so busy a window is among users alike, and how rare their mix of actions is.
+    How much they do, how rare so busy a window is among users alike, ``-log10(busiest_share)``, how
+    rare their mix of actions is, ``-log10(mix_share)``, and half of how surprising the least
+    probable finding is, 9 at most.
 
     Parameters
     ----------
@@ -397,17 +400,21 @@ def plot_users(frame: pd.DataFrame, *, top: int = _MOST_USERS, ax: Axes | None =
     first = frame.nlargest(top, "score", keep="first")
     if first.empty:
         return empty(row_axes(ax), "no users", "No users")
-    axes = draw_rows(ax, [_row(row) for row in first[list(_NEEDED)].to_numpy().tolist()])
+    surprise = -first[_CHANCE] if _CHANCE in first.columns else first["score"] * 0
+    found = FOUND_COUNTS * surprise.fillna(0).clip(0, MOST_FOUND)
+    rows = zip(first[list(_NEEDED)].to_numpy().tolist(), found, strict=True)
+    axes = draw_rows(ax, [_row(row, each) for row, each in rows])
     left_out = len(frame) - len(first)
     notes = [f"{format_count(left_out)} users with lower scores are left out"] if left_out else []
     best, scores = first.iloc[0], counted(len(frame), "scores")
     seen = f"Highest of {scores}: {shown(str(best['user']))}, {best['score']:.1f}"
-    return captioned(axes, seen, x="score: volume + burst + mix", notes=notes)
+    return captioned(axes, seen, x="score: volume + burst + mix + finding", notes=notes)
 
 
-def _row(told: list[Any]) -> Row:
+def _row(told: list[Any], found: float) -> Row:
     user, score, events, busiest, mix = told
-    sizes = (np.log1p(events), -np.log10(busiest), -np.log10(mix))
+    rare = (-np.log10(busiest), -np.log10(mix), found)
+    sizes = (max(score - sum(rare), 0.0), *rare)
     parts = tuple(
         RowPart(size=float(size), color=color, hatch=hatch, name=name)
         for size, name, (color, hatch) in zip(sizes, _TERMS, PARTS, strict=False)

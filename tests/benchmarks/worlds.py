@@ -62,8 +62,11 @@ EIGHTFOLD, BIG = "eightfold-hour", "25-fold-hour"
 BUDGET, SAMPLE = 5.0, 200_000
 
 
+BURSTS = MappingProxyType({BIG: 20, EIGHTFOLD: 40})
+
+
 def world(
-    name: str, seed: int, *, days: int = 8, also: Mapping[str, int] = MappingProxyType({})
+    name: str, seed: int, *, days: int = 8, abnormal: Mapping[str, int] = BURSTS
 ) -> Simulation:
     return kst.simulate(
         event_count=68_750 * days,
@@ -72,7 +75,7 @@ def world(
         start=pd.Timestamp("2026-03-02", tz="UTC").to_pydatetime(),
         actions=("view", "search", "edit"),
         seed=seed,
-        abnormal={BIG: 20, EIGHTFOLD: 40, **also},
+        abnormal=abnormal,
         world=WORLDS[name],
     )
 
@@ -156,7 +159,8 @@ class Outcome:
 
 def judged(name: str, seed: int, rules: tuple[Rule, ...], days: int) -> Outcome:
     is_all = any(isinstance(rule, kst.Budget) for rule in rules)
-    simulation = world(name, seed, days=days, also=LASTING if is_all else {})
+    abnormal = {**BURSTS, **(LASTING if is_all else {})}
+    simulation = world(name, seed, days=days, abnormal=abnormal)
     counts = hours(simulation.events())
     found = find_in_windows({"1 hour": counts}, rules)
     labels = simulation.labels()

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.findings.ranking import _FEWEST_ALIKE, _RANKING_SCHEMA, rank_users
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.findings.ranking import _ALIKE, _RANKING_SCHEMA, rank_users
 from tests.benchmarks.ranking import by_counts, ours, quality, read_edits
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ def tables(counts: dict[str, dict[str, int]], peaks: dict[str, int]) -> tuple[pa
 
 
 def oracle(counts: dict[str, dict[str, int]], peaks: dict[str, int]) -> dict[str, float]:
-    """The definition, user by user."""
+    """The definition, user by user, each beside all others but itself; no two have as many events
+    where there are more than are alike."""
     n = {user: sum(mix.values()) for user, mix in counts.items()}
     actions = {action for mix in counts.values() for action in mix}
     votes = {a: sum(mix.get(a, 0) / n[u] for u, mix in counts.items()) for a in actions}
@@ -37,27 +39,23 @@ def oracle(counts: dict[str, dict[str, int]], peaks: dict[str, int]) -> dict[str
         user: round(sum(x / n[user] * math.log(x / n[user] / peers[a]) for a, x in mix.items()), 9)
         for user, mix in counts.items()
     }
-    groups: list[list[str]] = []
-    group: list[str] = []
-    for octave in range(64, -1, -1):
-        group = group + [user for user in counts if int(math.log2(n[user])) == octave]
-        if len(group) >= _FEWEST_ALIKE:
-            groups, group = [*groups, group], []
-    if groups:
-        groups[-1] += group
-    else:
-        groups = [group]
+    volumes = sorted({math.floor(2 ** (step / 8)) for step in range(200)})
     scores = {}
-    for alike in groups:
-        for user in alike:
-            burst = sum(peaks.get(other, 0) >= peaks.get(user, 0) for other in alike) / len(alike)
-            mix = sum(surprise[other] >= surprise[user] for other in alike) / len(alike)
-            scores[user] = math.log1p(n[user]) - math.log10(burst) - math.log10(mix)
+    for user in counts:
+        others = [each for each in counts if each != user]
+        at = []
+        for volume in (v for v in volumes if n[user] / math.exp(4) < v <= n[user]):
+            near = sorted(others, key=lambda each: (abs(math.log(n[each] / volume)), n[each]))
+            alike = [user, *near[:_ALIKE]]
+            burst = sum(peaks.get(o, 0) >= peaks.get(user, 0) for o in alike) / len(alike)
+            mix = sum(surprise[o] >= surprise[user] for o in alike) / len(alike)
+            at.append(math.log1p(volume) - math.log10(burst) - math.log10(mix))
+        scores[user] = max(at)
     return scores
 
 
 @settings(max_examples=25)
-@given(st.integers(1, 400), st.integers(1, 6), st.integers(0, 2**32 - 1))
+@given(st.integers(1, _ALIKE + 1), st.integers(1, 6), st.integers(0, 2**32 - 1))
 def test_scores_are_those_of_the_definition(users: int, actions: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     counts, peaks = {}, {}
@@ -70,6 +68,87 @@ def test_scores_are_those_of_the_definition(users: int, actions: int, seed: int)
     known = oracle(counts, peaks)
     ours_ = dict(zip(ranked["user"].to_pylist(), ranked["score"].to_pylist(), strict=True))
     assert ours_ == pytest.approx(known)
+
+
+@settings(max_examples=5)
+@given(st.integers(0, 2**32 - 1))
+def test_each_user_is_compared_with_the_nearest_others(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    sizes = random.choice(np.arange(4, 4_000), 300, replace=False)
+    counts = {}
+    for number, n in enumerate(sizes.tolist()):
+        some = int(random.integers(1, n))
+        counts[f"u{number}"] = {"a": some, "b": n - some}
+    peaks = {user: int(random.integers(1, 40)) for user in counts}
+    ranked = rank_users(*tables(counts, peaks))
+    told = dict(zip(ranked["user"].to_pylist(), ranked["score"].to_pylist(), strict=True))
+    assert told == pytest.approx(oracle(counts, peaks))
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(2, 500), st.floats(0.005, 0.6), st.integers(0, 2**32 - 1), st.sampled_from([0, 1])
+)
+def test_one_event_more_never_lowers_a_score(
+    users: int, often: float, seed: int, at_once: int
+) -> None:
+    random = np.random.default_rng(seed)
+    sizes = random.geometric(often, users)
+    counts = {f"u{number}": {"x": int(n)} for number, n in enumerate(sizes)}
+    peaks = {u: 1 + int(random.binomial(mix["x"] - 1, 0.3)) for u, mix in counts.items()}
+    user = f"u{random.integers(users)}"
+    before = score_of(user, counts, peaks)
+    counts[user]["x"] += 1
+    peaks[user] += at_once
+    assert score_of(user, counts, peaks) >= before
+
+
+def test_from_31_events_to_32_nobody_loses_a_place() -> None:
+    random = np.random.default_rng(1)
+    counts = {f"u{number}": {"x": int(n)} for number, n in enumerate(random.geometric(0.04, 900))}
+    peaks = {user: 1 + int(random.binomial(mix["x"] - 1, 0.2)) for user, mix in counts.items()}
+    counts["mine"], peaks["mine"] = {"x": 31}, 7
+    before = rank_users(*tables(counts, peaks))["user"].to_pylist().index("mine")
+    counts["mine"] = {"x": 32}
+    assert rank_users(*tables(counts, peaks))["user"].to_pylist().index("mine") <= before
+
+
+def score_of(user: str, counts: dict[str, dict[str, int]], peaks: dict[str, int]) -> float:
+    ranked = rank_users(*tables(counts, peaks))
+    return float(ranked["score"][ranked["user"].to_pylist().index(user)].as_py())
+
+
+def test_findings_lift_by_half_of_their_surprise_and_no_further_than_they_tell() -> None:
+    counts = {name: {"x": 5} for name in ("a", "b", "c", "d")}
+    chances = pa.table({"user": ["b", "c", "c", "e"], "log10_probability": [-4.0, -300, None, -9]})
+    totals, peaks = tables(counts, dict.fromkeys(counts, 1))
+    ranked = rank_users(totals, peaks, chances)
+    scores = dict(zip(ranked["user"].to_pylist(), ranked["score"].to_pylist(), strict=True))
+    assert scores["b"] - scores["a"] == pytest.approx(2)
+    assert scores["c"] - scores["a"] == pytest.approx(4.5)
+    assert ranked["reason"][0].as_py() == (
+        "a finding of chance less than 1 in 10⁹; 5 events; all of them “x” (a usual mix); "
+        "1 in the busiest minute (as is usual)."
+    )
+
+
+def test_users_of_one_kind_are_compared_with_each_other_alone() -> None:
+    counts = {f"svc-{n}": {"ping": 5 + n % 7} for n in range(50)}
+    counts |= {f"user {n}": {"read": 5 + n % 7} for n in range(200)} | {"user 7": {"ping": 9}}
+    peaks = dict.fromkeys(counts, 2)
+    together = rank_users(*tables(counts, peaks))
+    apart = rank_users(*tables(counts, peaks), group="^(?:svc|bot)-")
+    share = {n: dict(zip(*(t[c].to_pylist() for c in ("user", "mix_share")), strict=True))
+             for n, t in (("together", together), ("apart", apart))}  # fmt: skip
+    assert share["together"]["user 7"] > share["apart"]["user 7"] == 1 / 100
+    assert share["apart"]["svc-3"] == 1
+    assert apart.num_rows == together.num_rows
+
+
+@pytest.mark.parametrize("group", ["(", "(svc)-"])
+def test_a_group_that_tells_no_kinds_is_refused(group: str) -> None:
+    with pytest.raises(ConfigurationError, match="no regular expression that could tell kinds"):
+        rank_users(*tables({"a": {"x": 1}}, {"a": 1}), group=group)
 
 
 def test_the_most_abnormal_come_first_and_ties_by_name() -> None:
@@ -97,12 +176,12 @@ def test_reasons_say_volume_mix_and_busiest_window() -> None:
     peaks = dict.fromkeys(counts, 2) | {"odd": 20}
     first = rank_users(*tables(counts, peaks), window="5 minutes")["reason"].to_pylist()[0]
     assert first == (
-        "66 events, all of them “z” (0.5 % of comparably active users have as unusual a mix); "
-        "20 in the busiest 5 minutes (0.5 % of comparably active users reach that)."
+        "66 events; all of them “z” (1 % of comparably active users have as unusual a mix); "
+        "20 in the busiest 5 minutes (1 % of comparably active users reach that)."
     )
     usual = rank_users(*tables(counts, peaks))["reason"].to_pylist()[-1]
     assert usual == (
-        "66 events, 91 % of them “x” (a usual mix); 2 in the busiest minute (as is usual)."
+        "66 events; 91 % of them “x” (a usual mix); 2 in the busiest minute (as is usual)."
     )
 
 
