@@ -210,7 +210,8 @@ def users(
         ranked = run.users(by=by_given(by, total=total), **asked)
     _say_as_of(run)
     if as_json:
-        print_json(_rows(ranked, list(ranked.columns)))
+        told = ranked.astype(object).where(ranked.notna(), None)  # or it would be NaN, no JSON
+        print_json(_rows(told, list(told.columns)))
         return
     top = ranked.head(limit)
     cells = [[u, f"{s:.1f}", why] for u, s, why in top[["user", "score", "reason"]].to_numpy()]

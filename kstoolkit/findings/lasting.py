@@ -59,7 +59,7 @@ class Watch:
     newcomers: bool = False
 
     def __bool__(self) -> bool:
-        return self != NOTHING
+        return self.factor is not None or self.evenness or self.newcomers
 
 
 NOTHING = Watch()

@@ -470,7 +470,7 @@ def own_dispersion(n: Integers, total: Floats, squares: Floats, pooled: Floats) 
     >>> pooled = np.array(PRIOR_DISPERSION)
     >>> steady, few = own_dispersion(*np.array([[96, 2], [96, 2], [192, 4]]), pooled)
     >>> print(f"{steady:.3f} {few:.3f}")
-    0.346 0.495
+    0.349 0.505
     """
     least = np.maximum(pooled, _LEAST_DISPERSION)
     mean = total / np.maximum(n, 1)

@@ -666,9 +666,12 @@ class Run(Viewed):
         ColumnError
             If there is no such part.
         ConfigurationError
-            If a moment is none, or the group is no regular expression.
+            If a moment is none, since is not before until, or the group is no regular expression.
         """
-        span = [None if each is None else moment_ms(each) for each in (since, until)]
+        since_ms, until_ms = span = [None if t is None else moment_ms(t) for t in (since, until)]
+        if since_ms is not None and until_ms is not None and since_ms >= until_ms:
+            message = f"since={since!r} is not before until={until!r}."
+            raise ConfigurationError(message, hint="Give an earlier since, or none.")
         windows = self.settings.cascade.windows
         tumbling = [window for window in windows if window.is_tumbling] or list(windows)
         # The coarsest windows of which each lies within the span, or else the finest there are.
@@ -677,11 +680,12 @@ class Run(Viewed):
         rules = [each if isinstance(each, Exempt) else Exempt([each]) for each in exempt]
         counters = _ranked_counters(changelog.counters(coarse.size_ms), rules, span)
         totals = self._asked_by(counters, coarse, by, None).over_time().to_table()
-        finest = changelog.counters(tumbling[0].size_ms)
-        peaks = _ranked_counters(finest, rules, span).peaks()
-        found = Choice(since_ms=span[0], until_ms=span[1]).of(self.findings).table
+        finest = counters
+        if coarse != tumbling[0]:
+            finest = _ranked_counters(changelog.counters(tumbling[0].size_ms), rules, span)
+        found = Choice(since_ms=since_ms, until_ms=until_ms).of(Findings(self._reported())).table
         ranked: pd.DataFrame = rank_users(
-            totals, peaks, found, window=tumbling[0], group=group
+            totals, finest.peaks(), found, window=tumbling[0], group=group
         ).to_pandas()
         return ranked
 
