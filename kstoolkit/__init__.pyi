@@ -11,6 +11,7 @@ from .findings.evaluation import evaluate as evaluate
 from .findings.rules import Budget as Budget
 from .findings.rules import Campaign as Campaign
 from .findings.rules import Ceiling as Ceiling
+from .findings.rules import Distinct as Distinct
 from .findings.rules import Drift as Drift
 from .findings.rules import Exempt as Exempt
 from .findings.rules import Longer as Longer

@@ -48,7 +48,17 @@ GROUPS = {
         title="Find",
         text="Rules, and what is done with what they find.",
         names=(
-            *("Ceiling", "Unusual", "Drift", "TooEven", "Campaign", "Longer", "Budget", "Exempt"),
+            *(
+                "Ceiling",
+                "Unusual",
+                "Drift",
+                "TooEven",
+                "Campaign",
+                "Distinct",
+                "Longer",
+                "Budget",
+                "Exempt",
+            ),
             "load_rules",
             "find",
             "evaluate",

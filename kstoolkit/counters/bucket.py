@@ -11,6 +11,7 @@ key                     block
 ``pending/<level>``     CountBlock: deltas that the level has not flushed yet (live runs)
 ``counts/<level>/<t>``  CountBlock: the latest counts of the windows that begin in segment t
 ``history/<level>``     a user's baseline, kept by the operator
+``items <level>/…``     what users touched: see :mod:`kstoolkit.counters.distinct`
 ======================  =====================================================================
 
 A segment is up to sixty windows of a level, so that a day of minutes is 24 blocks, not 1,440. The

@@ -78,29 +78,34 @@ def prune(dictionary: pa.Array, codes: NDArray[np.int32]) -> tuple[pa.Array, NDA
 
 
 def buckets_of(users: pa.Array, buckets: int) -> NDArray[np.int32]:
-    """Return the bucket of each user: a 64-bit hash of its UTF-8 bytes, modulo ``buckets``.
-
-    The hash takes eight bytes at a time (zeros behind the last), as FNV-1a takes one, with
-    MurmurHash3's finaliser. It never changes between versions: it decides whose state a user
-    lies in.
+    """Return the bucket of each user: its hash, modulo ``buckets``.
 
     Examples
     --------
     >>> buckets_of(pa.array(["Anna", "Bo", "Čeněk"]), 8).tolist()
     [4, 5, 6]
     """
-    offsets, data = _utf8(users)
+    return (hashes_of(users) % np.uint64(buckets)).astype(np.int32)
+
+
+def hashes_of(texts: pa.Array) -> NDArray[np.uint64]:
+    """Return a 64-bit hash of each text's UTF-8 bytes.
+
+    It takes eight bytes at a time (zeros behind the last), as FNV-1a takes one, with MurmurHash3's
+    finaliser. It never changes between versions: it decides whose state a user lies in.
+    """
+    offsets, data = _utf8(texts)
     words = np.ndarray(max(len(data) - 7, 0), "<u8", data, strides=(1,))  # one at every byte
     at, lengths = offsets[:-1].copy(), np.diff(offsets)
     hashes = _FNV_OFFSET ^ lengths.astype(np.uint64)
     rest = np.flatnonzero(lengths)
-    while rest.size:  # one turn for each eight bytes of the longest user, all users at once
+    while rest.size:  # one turn for each eight bytes of the longest text, all texts at once
         left = np.minimum(offsets[rest + 1] - at[rest], 8).astype(np.uint64)
         word = words[at[rest]] & (_ALL_ONES >> (_WORD_BITS - left * np.uint64(8)))
         hashes[rest] = _mix((hashes[rest] ^ word) * _FNV_PRIME)
         at[rest] += 8
         rest = rest[at[rest] < offsets[rest + 1]]
-    return (_mix(hashes * _FINAL_MIX) % np.uint64(buckets)).astype(np.int32)
+    return _mix(hashes * _FINAL_MIX)
 
 
 def _mix(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -44,7 +44,7 @@ class Columns:
     """Which columns (or SQL expressions) are the event time, the user and the action.
 
     An action of several parts has several, each an expression with its name if it is no plain
-    column: see :mod:`kstoolkit.formats.actions`.
+    column: see :mod:`kstoolkit.formats.actions`. ``items`` are columns beside, of what is touched.
 
     Examples
     --------
@@ -56,16 +56,20 @@ class Columns:
     event_time: str
     user: str
     action: str | tuple[str, ...]
+    items: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, event_time: str, user: str, action: str | Sequence[str]) -> Columns:
+    def of(
+        cls, event_time: str, user: str, action: str | Sequence[str], items: Sequence[str] = ()
+    ) -> Columns:
         """Return the columns, or raise if the parts of an action can't be such."""
         if parts_of(action):
-            return cls(event_time, user, tuple(action))
-        return cls(event_time, user, action if isinstance(action, str) else action[0])
+            return cls(event_time, user, tuple(action), tuple(items))
+        one = action if isinstance(action, str) else action[0]
+        return cls(event_time, user, one, tuple(items))
 
     def told(self) -> dict[str, Any]:
-        """Return them as JSON has them."""
+        """Return what is counted as JSON has it."""
         action = self.action if isinstance(self.action, str) else list(self.action)
         return {"event_time": self.event_time, "user": self.user, "action": action}
 
@@ -77,11 +81,11 @@ class Columns:
     def __iter__(self) -> Iterator[str]:
         several = tuple(part.expression for part in parts_of(self.action))
         actions = several or ((self.action,) if isinstance(self.action, str) else self.action)
-        return iter((self.event_time, self.user, *actions))
+        return iter((self.event_time, self.user, *actions, *self.items))
 
 
 Actions: TypeAlias = "pa.Array | tuple[pa.Array, ...]"
-"""What was done, one a record: a column, or one for each part of an action."""
+"""What was done, one a record: a column, or one for each part of an action, and items behind it."""
 
 
 def in_columns(columns: Iterable[pa.Array]) -> tuple[pa.Array, pa.Array, Actions]:
@@ -266,6 +270,8 @@ class Judged:
         Row numbers of the records that are no events.
     reasons
         Their reason codes.
+    items
+        Columns of what the events touched, if any; null is nothing.
     """
 
     time_ms: NDArray[np.int64]
@@ -273,15 +279,23 @@ class Judged:
     actions: pa.Array
     bad: NDArray[np.intp]
     reasons: list[str]
+    items: tuple[pa.Array, ...] = ()
 
 
 def judge(
-    times: pa.Array, users: pa.Array, actions: Actions, *, now_ms: int, limits: Limits
+    times: pa.Array,
+    users: pa.Array,
+    actions: Actions,
+    *,
+    now_ms: int,
+    limits: Limits,
+    items: int = 0,
 ) -> Judged:
     """Separate events from records that lack something or have it wrong.
 
     The first reason in the order of the checks is the one that is told. Of an action of several
-    parts none has to be there, and each may be as long as a text may be.
+    parts none has to be there, and each may be as long as a text may be. The last columns of the
+    actions are that many ``items``: whatever is in them, an event is one.
 
     Examples
     --------
@@ -291,6 +305,10 @@ def judge(
     (['a'], [1, 2], ['bad_time', 'no_time'])
     """
     future_ms = _DAY_MS if limits.future_ms is None else limits.future_ms
+    touched: tuple[pa.Array, ...] = ()
+    if items and isinstance(actions, tuple):
+        touched = tuple(map(as_text, actions[-items:]))
+        actions = actions[:-items] if len(actions) > items + 1 else actions[0]
     users, (actions, no_action, long_action) = as_text(users), _judged(actions, limits)
     zone = None if limits.input_timezone is None else zone_of(limits.input_timezone)
     time_ms, readable = to_epoch_ms(times, limits.time_unit, zone)
@@ -305,7 +323,7 @@ def judge(
     )
     good = ~reduce(np.logical_or, checks)
     if good.all():
-        return Judged(time_ms, users, actions, np.zeros(0, dtype=np.intp), [])
+        return Judged(time_ms, users, actions, np.zeros(0, dtype=np.intp), [], touched)
     bad = np.flatnonzero(~good)
     first = np.argmax([np.broadcast_to(check, good.shape)[bad] for check in checks], axis=0)
     chosen = pa.array(good)
@@ -315,6 +333,7 @@ def judge(
         actions.filter(chosen),
         bad,
         [_CODES[place] for place in first],
+        tuple(each.filter(chosen) for each in touched),
     )
 
 

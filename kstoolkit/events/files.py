@@ -542,11 +542,12 @@ _READERS = {"json": read_json_lines, "csv": read_csv, "parquet": read_parquet}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Good:
-    """Events of one piece, as columns, and the dead letters beside them."""
+    """Events of one piece, as columns, what they touched, and the dead letters beside them."""
 
     time_ms: NDArray[np.int64]
     users: pa.Array
     actions: pa.Array
+    items: tuple[pa.Array, ...]
     letters: list[pa.RecordBatch]
 
 
@@ -561,14 +562,15 @@ def read_events(
         If the file is damaged or gone: none of what was yielded may count then.
     """
     for piece in _READERS[format_of(path, file_format)](path, columns):
-        judged = judge(piece.times, piece.users, piece.actions, now_ms=now_ms, limits=limits)
+        event, items = (piece.times, piece.users, piece.actions), len(columns.items)
+        judged = judge(*event, now_ms=now_ms, limits=limits, items=items)
         dead = []
         if piece.unparseable:
             raws, details = zip(*piece.unparseable, strict=True)
             dead.append(letters(["unparseable"] * len(raws), raws, file=path, details=details))
         if judged.bad.size:
             dead.append(letters(judged.reasons, piece.raw(judged.bad), file=path))
-        yield Good(judged.time_ms, judged.users, judged.actions, dead)
+        yield Good(judged.time_ms, judged.users, judged.actions, judged.items, dead)
 
 
 def letter_of_file(path: str, reason: str, detail: str | None = None) -> pa.RecordBatch:

@@ -23,8 +23,9 @@ As bytes, in the state store for each bucket and kind of window::
 
 Both streams have ZSTD-compressed buffers. The cells' schema metadata holds ``size_ms`` and
 ``every_ms`` of the window, in decimal, and ``closed_ms``: windows that begin before that have
-taught. Of sessions ``size_ms`` is minus their gap. Cells, sorted by user and action in dictionary
-order:
+taught. Of sessions ``size_ms`` is minus their gap. Where users are of several kinds, ``group`` is
+the expression that tells, and an action one of a kind (:mod:`~kstoolkit.findings.peers`). Cells,
+sorted by user and action in dictionary order:
 
 ==============  ==========================  ===================================================
 column          type                        meaning
@@ -82,6 +83,8 @@ from kstoolkit.findings.peers import (
     integers,
     moments_of,
     moments_of_firsts,
+    of_all_kinds,
+    of_kinds,
     places,
     streamed,
     streams_in,
@@ -286,6 +289,7 @@ class Closed:
 
 _HISTORY = ("n", "sum", "sum_of_squares", "second")
 _WINDOW = ("size_ms", "every_ms", "closed_ms")
+_GROUP = b"group"
 _FIRSTS = ("number", "sum", "sum_of_squares")
 
 
@@ -335,7 +339,7 @@ class Baselines:
 
     @classmethod
     def decode(cls, block: bytes, watch: Watch = NOTHING) -> Baselines:
-        """Read what :meth:`encode` wrote.
+        """Read what :meth:`encode` wrote; of other kinds of users nothing is known.
 
         Raises
         ------
@@ -349,7 +353,10 @@ class Baselines:
         except (pa.ArrowInvalid, OSError, ValueError) as error:
             message = f"{len(block)} bytes that are no baselines: {error}"
             raise FormatError(message, hint=_DAMAGED) from error
-        size_ms, every_ms, closed_ms = (int(cells.schema.metadata[key.encode()]) for key in _WINDOW)
+        told = cells.schema.metadata
+        size_ms, every_ms, closed_ms = (int(told[key.encode()]) for key in _WINDOW)
+        if told.get(_GROUP) != _group(watch).get(_GROUP):
+            return cls.empty(size_ms, every_ms, watch)
         read = Cells.from_table(cells, firsts["action"].combine_chunks())
         sums = np.column_stack([firsts[name].to_numpy() for name in _FIRSTS])
         return cls(size_ms, every_ms, read, sums, closed_ms, watch)
@@ -368,7 +375,7 @@ class Baselines:
         3600000
         """
         window = {name: str(getattr(self, name)) for name in _WINDOW}
-        cells = self.cells.to_table().replace_schema_metadata(window)
+        cells = self.cells.to_table().replace_schema_metadata(window | _group(self.watch))
         sums = dict(zip(_FIRSTS, self._firsts().T, strict=True))
         firsts = pa.table({"action": self.cells.actions} | sums)
         return bytes([_VERSION]) + streamed(cells, firsts)
@@ -389,8 +396,7 @@ class Baselines:
             The smallest count that is part of what is returned.
         """
         start, count = integers(counts, "window_start_ms"), integers(counts, "count")
-        user, action = (_chunked(counts.column(name)) for name in ("user", "action"))
-        cell = self.cells.locate(user, action)
+        cell = self.cells.locate(*self._names(counts))
         self.firsts = self._firsts()
         history = np.zeros((len(_HISTORY), len(start)))
         facts, moments, since_ms = [], [MOMENTS_SCHEMA.empty_table()], self.closed_ms
@@ -417,8 +423,7 @@ class Baselines:
     def compare(self, counts: pa.Table | pa.RecordBatch) -> pa.Table:
         """Return counts of windows that are not over, each beside what is known of its cell."""
         start = integers(counts, "window_start_ms")
-        user, action = (_chunked(counts.column(name)) for name in ("user", "action"))
-        cell = self.cells.known(user, action)
+        cell = self.cells.known(*self._names(counts))
         history = np.zeros((len(_HISTORY), len(start)))
         known = (cell >= 0) & (self._last_ms(cell) >= start - self._remembered_ms)
         cell, start = cell[known], start[known]
@@ -493,7 +498,7 @@ class Baselines:
         if not len(some):
             return LASTING_SCHEMA.empty_table()
         who = self.cells.users.take(pa.array(self.cells.user[cell[some]]))
-        what = self.cells.actions.take(pa.array(self.cells.action[cell[some]]))
+        what = self._actions(self.cells.action[cell[some]])
         told = {name: column[some] for name, column in law.items()}
         told |= {"window_start_ms": np.full(len(some), at), "user": who, "action": what}
         told |= {"history": np.full(len(some), history)}
@@ -505,8 +510,18 @@ class Baselines:
         if not (self.watch.newcomers and len(action)):
             return []
         some, number = np.unique(action, return_counts=True)
-        what = self.cells.actions.take(pa.array(some)).cast(pa.string())
+        what = self._actions(some)
         return [pa.table([np.full(len(some), at), what, number], schema=NEWCOMERS_SCHEMA)]
+
+    def _names(self, counts: pa.Table | pa.RecordBatch) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+        """Return the users of counts, and the actions, each as one of the user's kind."""
+        user, action = (_chunked(counts.column(name)) for name in ("user", "action"))
+        return user, of_kinds(user, action, self.watch.group)
+
+    def _actions(self, places: Integers) -> pa.Array:
+        """Return actions by their places in the dictionary, as they were counted."""
+        actions = self.cells.actions.take(pa.array(places)).cast(pa.string())
+        return actions if self.watch.group is None else of_all_kinds(actions)
 
     def _moments(self, after_ms: int, until_ms: int) -> list[pa.Table]:
         """Return the moments at each time of the grid that comes then, as long as any are known."""
@@ -550,6 +565,10 @@ class Baselines:
         stays = self.cells.last_ms >= at_ms - self._remembered_ms
         if not stays.all():
             self.cells.keep(stays)
+
+
+def _group(watch: Watch) -> dict[bytes, bytes]:
+    return {} if watch.group is None else {_GROUP: watch.group.encode()}
 
 
 def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

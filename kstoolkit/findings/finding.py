@@ -36,6 +36,7 @@ _MONTHS = (
 _TO = "\N{EN DASH}"
 LONGER = "Longer"  # the kind of rule that is about how long sessions last
 _DRIFT, _EVEN, CAMPAIGN = "Drift", "TooEven", "Campaign"  # about what lasts, and who is new
+DISTINCT = "Distinct"  # about how many different items
 _PLAIN_EXPONENT = 6
 _LEAST_TOLD = -9
 _MANTISSA_OVERFLOW = 10
@@ -57,6 +58,8 @@ def sentence(finding: Finding) -> str:
     often = "once" if finding.count == 1 else f"{format_count(finding.count)} times"
     did = f"{_what(finding)} {often}" if finding.by != () else _in_all(finding.count)
     who = f"{finding.user} did {did}"
+    if finding.kind == DISTINCT:
+        who = f"{finding.user} had about {format_count(finding.count)} {finding.what}"
     if finding.kind == CAMPAIGN:
         what = "anything" if finding.by == () else _what(finding)
         who = f"{counted(finding.count, 'users')} did {what} for the first time"
@@ -157,20 +160,21 @@ def _usual(finding: Finding) -> str | None:
         has_limit = finding.ceiling is not None or finding.kind == LONGER
         return None if has_limit else "what is usual is unknown (too few peers)"
     n, number = finding.baseline_windows, format_count(finding.peers)
+    have, has = ("have", "has") if finding.kind == DISTINCT else ("do", "does")
     if finding.kind == _EVEN:
         return f"by chance alone 95 % of these {n} {_many(finding, n)} would have {between}"
     if finding.kind == CAMPAIGN:
         earlier = f"{format_count(n)} earlier {_many(finding, n)}"
         return f"usually {between} do in {_one(finding)} ({earlier})"
     if n >= FEWEST_WINDOWS:
-        own = f"it usually does {between} in {_one(finding)}"
+        own = f"it usually {has} {between} in {_one(finding)}"
         peers = f", {number} peers" if finding.peers else ""
         return f"{own} ({format_count(n)} earlier {_many(finding, n)}{peers})"
     if not n:
         first = f"95 % of {number} others' first {_many(finding, 2)} have {between}"
         return f"no history of its own to compare with yet; {first}"
     history = f"too little history ({n} {_many(finding, n)})"
-    others = f"95 % of {number} peers do {between} in {_one(finding)}"
+    others = f"95 % of {number} peers {have} {between} in {_one(finding)}"
     return f"{history} of its own to compare with yet; {others}"
 
 
@@ -336,7 +340,7 @@ class Finding(Viewed):
     rule, kind
         The rule's name, and which kind of rule it is.
     user, action
-        Who, and what.
+        Who, and what; of a rule on different items, which items.
     window, window_ms, window_start_ms
         Label, length and start (epoch ms UTC) of the window.
     count
@@ -401,6 +405,8 @@ class Finding(Viewed):
     @property
     def what(self) -> str:
         """What was done for people: the action, or its parts one behind the other."""
+        if self.kind == DISTINCT:
+            return f"different “{self.action}”"
         return ", ".join(self.values()) or ALL_TOGETHER
 
     @property

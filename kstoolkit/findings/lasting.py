@@ -52,11 +52,15 @@ _LN_10 = float(np.log(10))
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What baselines watch beside single counts: drift by a factor, evenness, newcomers."""
+    """What baselines watch beside single counts: drift by a factor, evenness, newcomers.
+
+    Where there is a ``group``, users of one kind alone are peers.
+    """
 
     factor: float | None = None
     evenness: bool = False
     newcomers: bool = False
+    group: str | None = None
 
     def __bool__(self) -> bool:
         return self.factor is not None or self.evenness or self.newcomers

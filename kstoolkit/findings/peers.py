@@ -8,6 +8,9 @@ can be told from the rest in sums, too. What follows from them is said in
 A window in which everybody does more is told from one in which a user does: how busy all are, g, is
 what the cells with a history did in it, no count taken as more than five times what is usual for
 it, or than five, over what they do usually; 1 where they do less.
+
+Users of several kinds, as services beside people, are no peers of each other. The kind is a part of
+the user's name, and each kind's actions are others: the kind's name, U+001D, the action's text.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from kstoolkit.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +52,68 @@ def codes_in(column: pa.Array | pa.ChunkedArray, known: pa.Array) -> Integers:
     texts, codes = encoded(column)
     place = pc.fill_null(pc.index_in(texts, value_set=known), -1)
     return np.asarray(place.to_numpy(), np.int64)[codes]
+
+
+_OF_KIND = "\x1d"
+
+
+def kinds_of(users: pa.Array | pa.ChunkedArray, group: str) -> pa.Array | pa.ChunkedArray:
+    """Return the kind of each user: what of the name the group matches, or the empty text.
+
+    Examples
+    --------
+    >>> kinds_of(pa.array(["svc-mail", "Anna", "bot-7"]), "^(?:svc|bot)-").to_pylist()
+    ['svc-', '', 'bot-']
+    """
+    try:
+        texts = pc.extract_regex(users, "(?P<kind>" + group + ")")
+    except (pa.ArrowInvalid, TypeError) as error:
+        message = f"group = {group!r} is no regular expression that could tell kinds: {error}."
+        hint = "Write RE2's syntax without groups that capture, such as '^(?:svc|bot)-'."
+        raise ConfigurationError(message, hint=hint) from error
+    kinds = pc.fill_null(pc.struct_field(texts, "kind"), "")
+    return pc.replace_substring(kinds, _OF_KIND, "")
+
+
+def of_kinds(
+    users: pa.ChunkedArray, actions: pa.ChunkedArray, group: str | None
+) -> pa.ChunkedArray:
+    r"""Return each user's action as one of the user's kind; as it is where there are no kinds.
+
+    Examples
+    --------
+    >>> users, actions = pa.chunked_array([["svc-mail", "Anna"]]), pa.chunked_array([["x", "x"]])
+    >>> of_kinds(users, actions, "^svc-").to_pylist()
+    ['svc-\x1dx', '\x1dx']
+    """
+    if group is None:
+        return actions
+    (who, user), (what, action) = encoded(users), encoded(actions)
+    kinds, kind = encoded(kinds_of(who, group))
+    pair, row = np.unique(kind[user] * len(what) + action, return_inverse=True)
+    texts = (kinds.take(pa.array(pair // len(what))), what.take(pa.array(pair % len(what))))
+    told = pc.binary_join_element_wise(*texts, _OF_KIND)
+    codes = pa.array(row.astype(np.int32))
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, told)])
+
+
+def of_all_kinds(actions: pa.Array) -> pa.Array:
+    """Return the actions of :func:`of_kinds` without their kind."""
+    return pc.list_element(pc.split_pattern(actions, _OF_KIND, max_splits=1), 1)
+
+
+def whole_kind(actions: pa.Array) -> pa.Array:
+    r"""Return what stands for all actions of the same kind; null where there are no kinds.
+
+    Examples
+    --------
+    >>> whole_kind(pa.array(["svc-\x1dx", "x"])).to_pylist()
+    ['svc-\x1d', None]
+    """
+    has_kind = pc.match_substring(actions, _OF_KIND)
+    kinds = pc.list_element(pc.split_pattern(actions, _OF_KIND, max_splits=1), 0)
+    whole = pc.binary_join_element_wise(kinds, "", _OF_KIND)
+    return pc.if_else(has_kind, whole, pa.scalar(None, pa.string()))
 
 
 def integers(table: pa.Table, name: str) -> Integers:
@@ -240,8 +307,8 @@ POOLS_SCHEMA = pa.schema(
 )
 """What follows from the moments of all buckets: a row an action, and one for all of them (null).
 
-See :mod:`~kstoolkit.findings.tails`. NaN is unknown: there are fewer than 30 peers, or first
-windows.
+And one for all of a kind, where there are any: :func:`whole_kind`. See
+:mod:`~kstoolkit.findings.tails`. NaN is unknown: there are fewer than 30 peers, or first windows.
 """
 
 FEWEST_PEERS = 30
@@ -254,8 +321,11 @@ _WINSORISED = 0.01
 def pools_of(moments: pa.Table) -> pa.Table:
     """Return what peers do by the moments of all of them: a table of :data:`POOLS_SCHEMA`."""
     everyone = moments.set_column(1, "action", pa.nulls(len(moments), pa.string()))
+    kinds = moments.set_column(1, "action", whole_kind(moments["action"]))
+    kinds = kinds.filter(kinds["action"].is_valid())
     keys = list(_KEYS)
-    both = pa.concat_tables([moments, everyone.cast(_ANY_ACTION)], promote_options="permissive")
+    every = [each.cast(_ANY_ACTION) for each in (moments, kinds, everyone)]
+    both = pa.concat_tables(every)
     added = [name for name in MOMENTS_SCHEMA.names if name not in keys]
     rows = both.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in added])
     rows = rows.rename_columns([*keys, *added])

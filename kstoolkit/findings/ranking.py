@@ -25,9 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import chance
-from kstoolkit.findings.peers import codes_in, encoded, integers, never_null
+from kstoolkit.findings.peers import codes_in, encoded, integers, kinds_of, never_null
 from kstoolkit.formats.actions import in_words, parts_in, split
 from kstoolkit.units import Duration, format_count
 from kstoolkit.windows import as_window
@@ -195,13 +194,7 @@ def _ranked_by_kind(
     totals: pa.Table, peaks: pa.Table, findings: pa.Table | None, window: Window, group: str
 ) -> pa.Table:
     """Return the users of all kinds, each ranked among its own."""
-    try:
-        texts = pc.extract_regex(totals["user"].cast(pa.string()), f"(?P<kind>{group})")
-    except pa.ArrowInvalid as error:
-        message = f"group = {group!r} is no regular expression that could tell kinds: {error}."
-        hint = "Write RE2's syntax without groups that capture, such as '^(?:svc|bot)-'."
-        raise ConfigurationError(message, hint=hint) from error
-    kinds = pc.fill_null(pc.struct_field(texts, "kind"), "")
+    kinds = kinds_of(totals["user"].cast(pa.string()), group)
     ranked = [
         rank_users(totals.filter(pc.equal(kinds, kind)), peaks, findings, window=window)
         for kind in pc.unique(kinds)

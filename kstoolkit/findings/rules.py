@@ -21,6 +21,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterable
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, OutputError, guessed
 from kstoolkit.findings.lasting import Watch
+from kstoolkit.findings.peers import kinds_of
 from kstoolkit.formats.actions import checked
 from kstoolkit.markup import plain, shortened
 from kstoolkit.units import format_duration, parse_duration
@@ -215,23 +217,28 @@ class Unusual:
         Counts below this are never unusual.
     by
         As of :class:`Ceiling`: what is usual is told of these sums, each user's and its peers'.
+    group
+        A regular expression (RE2 syntax) that tells kinds of users: what it matches in a name is
+        the user's kind, as ``"^svc-"`` tells services from people. Peers are those of one kind;
+        one of fewer than 30 users is judged by each one's own past.
 
     Raises
     ------
     ConfigurationError
-        If the budget is not positive, ``min_count`` is no whole number from 1 on, or ``by`` is no
-        list of names.
+        If the budget is not positive, ``min_count`` is no whole number from 1 on, ``by`` is no
+        list of names, or ``group`` no regular expression.
 
     Examples
     --------
     >>> Unusual("1 day", false_alarms_per_day=0.5)
-    Unusual(window=Window('1 day'), false_alarms_per_day=0.5, min_count=5, by=None)
+    Unusual(window=Window('1 day'), false_alarms_per_day=0.5, min_count=5, by=None, group=None)
     """
 
     window: Window
     false_alarms_per_day: float | None
     min_count: int
     by: tuple[str, ...] | None
+    group: str | None
 
     def __init__(
         self,
@@ -240,15 +247,20 @@ class Unusual:
         min_count: int = 5,
         *,
         by: str | Iterable[str] | None = None,
+        group: str | None = None,
     ) -> None:
+        if group is not None:
+            kinds_of(pa.array([""]), group)
         object.__setattr__(self, "window", as_window(window))
         object.__setattr__(self, "min_count", whole("min_count", min_count, least=1))
+        object.__setattr__(self, "group", group)
         _put_learning(self, false_alarms_per_day, by)
 
     @property
     def name(self) -> str:
         """The rule in a few words; part of a finding's key."""
-        return f"Unusual {_learning_in_words(self)}"
+        kinds = "" if self.group is None else f" among kinds by {self.group}"
+        return f"Unusual {_learning_in_words(self)}{kinds}"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -385,6 +397,87 @@ class Campaign(_Tumbling):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class Distinct:
+    """How many different items a user touched: more than by its own past and its peers.
+
+    Items are estimated, within some 6 %, from a sketch of 170 bytes at most for each user and open
+    window. They are the values of a column of the source beside time, user and action; a null is
+    none. Windows are judged once they are closed. Nothing is kept of items themselves, so that
+    ``kst.find`` can't look for this afterwards.
+
+    Parameters
+    ----------
+    item
+        A column of the source, such as ``"ip"``; a plain name.
+    window
+        Length (``"1 hour"``) or window that is counted; no session, and no hop.
+    false_alarms_per_day
+        As of :class:`Unusual`. Fewer than 5 items are never unusual.
+
+    Raises
+    ------
+    ConfigurationError
+        If the item is no plain name, or the window is a session or a hop.
+
+    Examples
+    --------
+    >>> Distinct("ip", "1 hour", 0.5).name
+    'Distinct ip 1 hour, 0.5 false alarms a day'
+    """
+
+    item: str
+    window: Window
+    false_alarms_per_day: float | None
+
+    def __init__(
+        self, item: str, window: Duration | Window, false_alarms_per_day: float | None = None
+    ) -> None:
+        told = false_alarms_per_day
+        budget = None if told is None else positive("false_alarms_per_day", told)
+        object.__setattr__(self, "item", _plain_name(item))
+        object.__setattr__(self, "window", _tumbling(window, "Distinct"))
+        object.__setattr__(self, "false_alarms_per_day", budget)
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """What stands for a part of actions where these counts are told apart from others."""
+        return (f"{_DIFFERENT}{self.item}",)
+
+    @property
+    def min_count(self) -> int:
+        """Fewer items are never unusual."""
+        return _FEWEST_ITEMS
+
+    @property
+    def name(self) -> str:
+        """The rule in a few words; part of a finding's key."""
+        alarms = _ALARMS_A_DAY if self.false_alarms_per_day is None else self.false_alarms_per_day
+        return f"Distinct {self.item} {self.window.label}, {alarms:g} false alarms a day"
+
+
+_DIFFERENT, _FEWEST_ITEMS = "different ", 5
+
+
+def _plain_name(item: Any) -> str:
+    if not isinstance(item, str) or not re.fullmatch(r"[^\W\d]\w*", item):
+        message = f"item = {item!r} is no plain name of a column."
+        raise ConfigurationError(message, hint="Write for instance Distinct('ip', '1 hour').")
+    return item
+
+
+def item_of(by: By) -> str | None:
+    """Return of which items these are counts; ``None`` if they are of actions.
+
+    Examples
+    --------
+    >>> item_of(Distinct("ip", "1 hour").by), item_of(("region",)), item_of(None)
+    ('ip', None, None)
+    """
+    name = by[0] if by else ""
+    return name.removeprefix(_DIFFERENT) if name.startswith(_DIFFERENT) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How many false alarms a day you accept of all rules together.
@@ -505,7 +598,10 @@ class Exempt:
 Watching = Drift | TooEven | Campaign
 """What looks at more than one window, or one user."""
 
-Learning = Unusual | Watching
+Comparing = Unusual | Distinct
+"""What compares one count with its user's own past and with peers."""
+
+Learning = Comparing | Watching
 """What learns what is usual."""
 
 Looking = Ceiling | Longer | Learning
@@ -547,7 +643,8 @@ def of_parts(rules: Iterable[Rule], parts: Sequence[str]) -> tuple[Rule, ...]:
         If a rule is by a part that there is not.
     ConfigurationError
         If it names actions, and the action has several parts of which none is chosen; if there are
-        several budgets, or rules that share one have another; if two are alike.
+        several budgets, or rules that share one have another; if two are alike, or look at the same
+        among other kinds of users.
 
     Examples
     --------
@@ -559,6 +656,12 @@ def of_parts(rules: Iterable[Rule], parts: Sequence[str]) -> tuple[Rule, ...]:
     if twice := [window for window, by in drifts if drifts.count((window, by)) > 1]:
         message = f"Two rules Drift look at {twice[0].label}."
         raise ConfigurationError(message, hint="Keep the one with the smaller factor.")
+    unusual = [rule for rule in settled if isinstance(rule, Unusual)]
+    alike = {(rule.window, rule.by): rule.group for rule in unusual}
+    for rule in unusual:
+        if rule.group != alike[rule.window, rule.by]:
+            message = f"Two rules Unusual look at {rule.window.label}, each among other kinds."
+            raise ConfigurationError(message, hint="Give both the same group.")
     return settled
 
 
@@ -581,7 +684,7 @@ def _shared(rules: list[Rule]) -> Iterator[Looking | Exempt]:
 
 
 def _of_parts(rule: Looking | Exempt, parts: Sequence[str]) -> Rule:
-    if isinstance(rule, Exempt | Longer):
+    if isinstance(rule, Exempt | Longer | Distinct):
         return rule
     given = None if rule.by is None else checked(parts, rule.by, what="by")
     by = None if given == tuple(parts) else given
@@ -629,6 +732,7 @@ def watched(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> 
         next((rule.factor for rule in looking if isinstance(rule, Drift)), None),
         evenness=any(isinstance(rule, TooEven) for rule in looking),
         newcomers=any(isinstance(rule, Campaign) for rule in looking),
+        group=next((rule.group for rule in looking if isinstance(rule, Unusual)), None),
     )
 
 
@@ -661,7 +765,7 @@ def exempted(rules: Iterable[Rule], users: pa.Array | pa.ChunkedArray) -> Any:
 
 _KINDS: Mapping[str, type[Rule]] = {
     kind.__name__: kind
-    for kind in (Budget, Campaign, Ceiling, Drift, Exempt, Longer, TooEven, Unusual)
+    for kind in (Budget, Campaign, Ceiling, Distinct, Drift, Exempt, Longer, TooEven, Unusual)
 }
 
 

@@ -23,6 +23,7 @@ from kstoolkit.findings.peers import (
     POOLS_SCHEMA,
     integers,
     never_null,
+    of_kinds,
     places,
     streamed,
     streams_in,
@@ -30,14 +31,16 @@ from kstoolkit.findings.peers import (
 from kstoolkit.findings.rules import (
     Campaign,
     Ceiling,
+    Comparing,
+    Distinct,
     Drift,
     Learning,
     Longer,
     TooEven,
-    Unusual,
     exempted,
     material_floor,
     rules_on,
+    watched,
 )
 from kstoolkit.findings.tails import Peers, interval
 from kstoolkit.formats.actions import parts_in, split
@@ -193,9 +196,9 @@ def score(
         return Scored.nothing()
     large = material.filter(pc.greater_equal(material["count"], floor))
     large = large.filter(pc.invert(exempted(rules, large["user"].cast(pa.string()))))
-    evidence = _Evidence(large, brief)
+    evidence = _Evidence(large, brief, watched(rules, kind, by).group)
     looking = rules_on(rules, kind, by)
-    unusual = [rule for rule in looking if isinstance(rule, Unusual)]
+    unusual = [rule for rule in looking if isinstance(rule, Comparing)]
     found = [
         _findings(rule, large, evidence, np.flatnonzero(above), seen_ms)
         for rule in looking
@@ -215,7 +218,7 @@ def score(
 class _Evidence:
     """What is to be expected of each row, and how surprising it is; NaN where nothing is known."""
 
-    def __init__(self, rows: pa.Table, brief: Brief | None) -> None:
+    def __init__(self, rows: pa.Table, brief: Brief | None, group: str | None = None) -> None:
         self.count, self.start_ms = integers(rows, "count"), integers(rows, "window_start_ms")
         self.known = brief is not None and "n" in rows.column_names
         self.surprise, self.before = np.zeros(len(self.count)), np.zeros(len(self.count))
@@ -230,7 +233,8 @@ class _Evidence:
         if "is_open" in rows.column_names:
             self.is_open = np.asarray(rows["is_open"].to_numpy(), bool)
         self.history = np.where(self.n >= FEWEST_WINDOWS, KNOWN, np.where(self.n, YOUNG, FIRST))
-        self.peers = Peers.at(brief.pools, self.start_ms, rows["action"])
+        action = of_kinds(rows["user"], rows["action"], group)
+        self.peers = Peers.at(brief.pools, self.start_ms, action)
         self.expected = self.peers.expect(self.n, total, squares, factor)
         is_first = self.history == FIRST
         is_warm = self.start_ms >= brief.warm_ms
@@ -313,7 +317,8 @@ def _findings(
     picked = rows.take(pa.array(chosen))
     parts = parts_in(rows.schema)
     same: dict[str, object] = {"rule": rule.name, "kind": type(rule).__name__}
-    same |= {} if parts is None else {"by": json.dumps(list(parts))}
+    by = () if isinstance(rule, Distinct) else parts  # who touched what in all that is done
+    same |= {} if by is None else {"by": json.dumps(list(by))}
     same |= {"window": rule.window.label, "window_ms": rule.window.size_ms}
     same |= {"ceiling": rule.count} if isinstance(rule, Ceiling) else {}
     ends, own = pc.add(picked["window_start_ms"], rule.window.size_ms), {}
@@ -358,7 +363,7 @@ def _limited(rule: Looking, rows: pa.Table, evidence: _Evidence) -> Flags | None
 
 
 def _candidates(
-    rule: Unusual, rows: pa.Table, evidence: _Evidence, seen_ms: int | None
+    rule: Comparing, rows: pa.Table, evidence: _Evidence, seen_ms: int | None
 ) -> pa.Table:
     """Return the rows that the budget might let through."""
     if not evidence.known:

@@ -13,11 +13,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
-from kstoolkit.findings.finding import FINDINGS_SCHEMA, KEY, Findings, ends_ms, of_actions
+from kstoolkit.findings.finding import (
+    DISTINCT,
+    FINDINGS_SCHEMA,
+    KEY,
+    Findings,
+    ends_ms,
+    of_actions,
+)
 from kstoolkit.findings.peers import codes_in, encoded, integers, places
 from kstoolkit.findings.rules import (
+    Distinct,
     bys_on,
     check_windows,
     exempted,
@@ -259,7 +268,7 @@ def find_in_windows(levels: Mapping[Any, pa.Table], rules: Sequence[Rule]) -> Fi
     Raises
     ------
     ConfigurationError
-        If a rule looks at a window that is not among the levels.
+        If a rule looks at a window that is not among the levels, or at items.
 
     Examples
     --------
@@ -272,6 +281,10 @@ def find_in_windows(levels: Mapping[Any, pa.Table], rules: Sequence[Rule]) -> Fi
     """
     counts = {as_window(window): table for window, table in levels.items()}
     check_windows(rules, counts)
+    for rule in rules:
+        if isinstance(rule, Distinct):
+            message = f"The rule {rule.name!r} looks at items, and counts have none."
+            raise ConfigurationError(message, hint="Give it to the run that counts the events.")
     parts = next((parts_in(table.schema) for table in counts.values()), None)
     rules = of_parts(rules, ("action",) if parts is None else parts)
     found = [
@@ -311,7 +324,8 @@ def by_parts(counts: pa.Table, by: By) -> pa.Table:
 def with_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> pa.Table:
     """Return :func:`with_other_levels` of findings by whatever parts of an action."""
     whole = next((parts_in(table.schema) for table in levels.values()), None)
-    found = [findings.slice(0, 0)]
+    of_items = pc.equal(findings["kind"], DISTINCT)  # of which nothing is kept
+    found, findings = [findings.filter(of_items)], findings.filter(pc.invert(of_items))
     for told in findings["by"].unique().to_pylist():
         by = None if told is None else tuple(json.loads(told))
         same = findings["by"].is_null() if told is None else pc.equal(findings["by"], told)

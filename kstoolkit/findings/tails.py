@@ -56,7 +56,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from kstoolkit.findings.peers import FEWEST_PEERS, FEWEST_WINDOWS, codes_in, integers, places
+from kstoolkit.findings.peers import (
+    FEWEST_PEERS,
+    FEWEST_WINDOWS,
+    encoded,
+    integers,
+    places,
+    whole_kind,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -410,21 +417,26 @@ class Peers:
     def at(cls, pools: pa.Table, start_ms: Integers, action: pa.ChunkedArray) -> Peers:
         """Return the peers of each cell at its window, as they were when it began.
 
-        An action of which too few are known takes what is known of all actions together.
+        An action of which too few are known takes what is known of all actions together, of its
+        kind alone where there are kinds.
         """
         starts, when = np.unique(integers(pools, "window_start_ms"), return_inverse=True)
         known = pc.unique(pools["action"]).drop_null()
         width = len(known) + 1
-        keys = np.append(when * width + _action_codes(pools["action"], known), -1)
+        code, _ = _codes(pools["action"], known)
+        keys = np.append(when * width + np.where(code < 0, len(known), code), -1)
         row = np.searchsorted(starts, start_ms, side="right") - 1
-        mine = _place(keys, row * width + _action_codes(action, known))
         all_of_them = _place(keys, row * width + width - 1)
+        code, kind = _codes(action, known)
+        alike = _place(keys, np.where(kind < 0, -1, row * width + kind))
+        alike = np.where(kind == -1, all_of_them, alike)
+        mine = np.where(code < 0, alike, _place(keys, row * width + code))
         column = {
             name: np.append(np.asarray(pools[name].to_numpy(), np.float64), nothing)
             for name, nothing in _NOTHING.items()
         }
-        chosen = np.where(column["peers"][mine] >= FEWEST_PEERS, mine, all_of_them)
-        first = np.where(column["firsts"][mine] >= FEWEST_PEERS, mine, all_of_them)
+        chosen = np.where(column["peers"][mine] >= FEWEST_PEERS, mine, alike)
+        first = np.where(column["firsts"][mine] >= FEWEST_PEERS, mine, alike)
         return cls(
             alpha=column["alpha"][chosen],
             beta=column["beta"][chosen],
@@ -488,14 +500,20 @@ _NOTHING = {
 }
 
 
-def _action_codes(action: pa.ChunkedArray, known: pa.Array) -> Integers:
-    """Return where each action stands among the known ones; others, and null, come after them."""
-    null = np.zeros(len(action), bool)
-    if action.null_count:
-        null = action.is_null().to_numpy()
-        action = pc.fill_null(action, "")
-    codes = codes_in(action, known)
-    return np.where(null | (codes < 0), len(known), codes)
+def _codes(action: pa.ChunkedArray, known: pa.Array) -> tuple[Integers, Integers]:
+    """Return where each action stands among the known ones, and where all of its kind do.
+
+    An action that is unknown, or null, is at -1; so are all of its kind where there are no kinds,
+    and at -2 where that is unknown.
+    """
+    is_null = action.is_null().to_numpy()
+    texts, row = encoded(pc.fill_null(action, "") if action.null_count else action)
+    whole = whole_kind(texts)
+    code, kind = (pc.fill_null(pc.index_in(t, value_set=known), -1) for t in (texts, whole))
+    kind = pc.if_else(pc.and_(whole.is_valid(), pc.equal(kind, -1)), -2, kind)
+    told = (np.asarray(each.to_numpy(), np.int64)[row] for each in (code, kind))
+    code, kind = (np.where(is_null, -1, each) for each in told)
+    return code, kind
 
 
 def _place(keys: Integers, wanted: Integers) -> Integers:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 BESIDE = ("now_ms", "raw", "file", "broken")
 """What a row brings behind its event: the clock to judge by; where it came from, or why it is none.
 
-In front are ``time``, ``user``, and ``action`` or its parts, each under its name.
+In front are ``time``, ``user``, and ``action`` or its parts, each under its name; and items.
 """
 
 POISONED = "whatever counted it came to its end, time and again"
@@ -63,10 +63,10 @@ def counting(
             if readable.num_rows:
                 now_ms = pc.max(readable.column("now_ms")).as_py()
                 event = in_columns(readable.columns[: -len(BESIDE)])
-                judged = judge(*event, now_ms=now_ms, limits=limits)
+                judged = judge(*event, now_ms=now_ms, limits=limits, items=len(grain.names))
                 if judged.bad.size:
                     tally.set_aside(_rejected(readable, judged))
-                tally.count(judged.time_ms, judged.users, judged.actions)
+                tally.count(judged.time_ms, judged.users, judged.actions, judged.items)
         yield from tally.records()
 
     return count
@@ -222,11 +222,12 @@ def _without_skipped(batch: pa.RecordBatch, plan: RecordPlan, tally: Tally) -> p
 
 def _count_values(batch: pa.RecordBatch, part: Values, plan: RecordPlan, tally: Tally) -> None:
     now_ms = pc.max(batch.column(NOW)).as_py()
-    judged = judge(part.times, part.users, part.actions, now_ms=now_ms, limits=plan.limits)
+    event, items = (part.times, part.users, part.actions), len(plan.columns.items)
+    judged = judge(*event, now_ms=now_ms, limits=plan.limits, items=items)
     if judged.bad.size:
         bad = part.rows[judged.bad]
         tally.set_aside(_rejected_records(plan.topic, batch, bad, judged.reasons))
-    tally.count(judged.time_ms, judged.users, judged.actions)
+    tally.count(judged.time_ms, judged.users, judged.actions, judged.items)
     if part.unreadable:
         rows, details = zip(*part.unreadable, strict=True)
         reasons = ["unparseable"] * len(rows)

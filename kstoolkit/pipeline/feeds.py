@@ -290,7 +290,7 @@ def _count_file(file: _File, plan: FileFeedPlan, tally: Tally) -> Contents:
             file_format=plan.file_format,
         )
         for good in pieces:
-            whole.count(good.time_ms, good.users, good.actions)
+            whole.count(good.time_ms, good.users, good.actions, good.items)
             for each in good.letters:
                 whole.set_aside(each)
     except OSError as error:

@@ -19,20 +19,23 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from kstoolkit.counters.bucket import FOREVER, NEVER, Bucket, Changes, Reached
 from kstoolkit.counters.counters import Counters
+from kstoolkit.counters.distinct import OpenSketches, Touched
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.lasting import NOTHING
-from kstoolkit.findings.rules import exempted
+from kstoolkit.findings.rules import exempted, item_of
 from kstoolkit.formats.actions import with_parts
 from kstoolkit.pipeline.shuffle import (
     BLOCK,
     DEAD_LETTERS,
     END,
     FLUSH,
+    ITEMS,
     REACHED,
     SESSION,
     TICK,
     bucket_of,
+    items_kind,
     spare_collector,
     to_ipc,
 )
@@ -113,6 +116,11 @@ class View(NamedTuple):
         """The key of the block that has its baselines."""
         return view_key(self.level, self.by)
 
+    @property
+    def item(self) -> str | None:
+        """Of which items these are counts; ``None`` if they are of actions."""
+        return item_of(self.by)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -134,7 +142,7 @@ class Plan:
     @property
     def sums(self) -> bool:
         """Whether rules look at sums, for which all counts of a user's window are needed."""
-        return any(view.by is not None for view in self.views)
+        return any(view.by is not None and view.item is None for view in self.views)
 
 
 class CascadeOperator(StatefulProcessor):
@@ -156,7 +164,7 @@ class CascadeOperator(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Count what came for a bucket in one micro-batch."""
         number = bucket_of(int(key[0]), self.plan.buckets)
-        arrivals, sessions, feeds, dead, now_ms, kinds = _unpack(rows)
+        arrivals, sessions, touched, feeds, dead, now_ms, kinds = _unpack(rows)
         if self.plan.processing_time:
             pane_ms = now_ms - now_ms % self.plan.cascade.pane_ms
             arrivals = replace(arrivals, start_ms=arrivals.start_ms * 0 + pane_ms)
@@ -168,7 +176,7 @@ class CascadeOperator(StatefulProcessor):
             self.plan.buckets,
             live=self.plan.live,
             whole=self.plan.whole or self.plan.sums,
-            told_closed={view.level for view in self.plan.views if view.baseline},
+            told_closed={v.level for v in self.plan.views if v.baseline and v.item is None},
         )
         # Where anything comes, all buckets are told how far it is.
         is_last = not self.plan.live and (END in kinds or kinds <= {TICK, FLUSH})
@@ -188,6 +196,12 @@ class CascadeOperator(StatefulProcessor):
             self._forget_stale(changes)
         for view in self.plan.views:
             seen, closing = changed.get(view.level), done.closing[view.level]
+            if view.item is not None:
+                came = touched.get(
+                    items_kind(view.item, cascade.cascade.windows[view.level].size_ms)
+                )
+                out.extend(self._touched(cascade, view, came, closing, now_ms, is_last=is_last))
+                continue
             seen_by = Counters.empty() if seen is None else _seen_by(view, seen)
             if view.baseline:
                 out.extend(self._judged(cascade, view, seen_by, closing, is_last=is_last))
@@ -209,6 +223,8 @@ class CascadeOperator(StatefulProcessor):
             "widest": done.widest,
             "is_last": is_last,
         }
+        if is_last or FLUSH in kinds:
+            self._forget_items()
         out.append((STATISTICS, -1, json.dumps(told).encode()))
         yield _output(number, now_ms, out)
 
@@ -236,6 +252,43 @@ class CascadeOperator(StatefulProcessor):
             known = {key for key in self.blocks.keys() if key.split("/[")[0] == begin}  # noqa: SIM118 - no dict
         for key in known - kept:
             self.blocks.remove(key)
+
+    def _forget_items(self) -> None:
+        """Forget what was touched of items that no rule looks at any more."""
+        views = [view for view in self.plan.views if view.item is not None]
+        kept = tuple(each for view in views for each in (_items_prefix(view), view.key))
+        for key in list(self.blocks.keys()):
+            is_learnt = key.startswith("history/") and item_of(view_of(key)[1]) is not None
+            if (is_learnt or key.startswith(ITEMS)) and not key.startswith(kept):
+                self.blocks.remove(key)
+
+    def _touched(
+        self,
+        cascade: Bucket,
+        view: View,
+        came: Touched | None,
+        closing: Closing,
+        now_ms: int,
+        *,
+        is_last: bool,
+    ) -> Iterator[tuple[str, int, bytes]]:
+        """Keep what was touched in windows that are not closed, and judge those that are now."""
+        length_ms = cascade.segments(view.level).length_ms
+        held = OpenSketches(self.blocks, _items_prefix(view), length_ms)
+        if came is not None:
+            if self.plan.processing_time:
+                size_ms = self.plan.cascade.windows[view.level].size_ms
+                came = replace(came, start_ms=came.start_ms * 0 + now_ms // size_ms * size_ms)
+            held.add(came.take(came.start_ms >= closing.from_ms))
+
+        def counts(from_ms: int, until_ms: int) -> Iterator[tuple[int, Counters]]:
+            for end_ms, touched in held.between(from_ms, until_ms):
+                yield end_ms, touched.counts(str(view.item), tuple(view.by or ()))
+
+        parts = counts(closing.from_ms, closing.until_ms)
+        closing = replace(closing, parts=parts, rest=counts(closing.until_ms, FOREVER))
+        yield from self._judged(cascade, view, Counters.empty(), closing, is_last=is_last)
+        held.drop(closing.until_ms)
 
     def _judged(
         self,
@@ -289,7 +342,8 @@ class CascadeOperator(StatefulProcessor):
         is_session, found, all_closed = baselines.size_ms <= 0, [], []
         for part_ms, counters in parts:
             end_ms = min(part_ms, until_ms)
-            seen_by = self._judgeable(counters if view.by is None else counters.by(view.by))
+            is_whole = view.by is None or view.item is not None
+            seen_by = self._judgeable(counters if is_whole else counters.by(view.by or ()))
             slots = _in_slots(seen_by, baselines.every_ms)
             closed = baselines.close(_columns(slots), end_ms, 1 if is_session else view.floor)
             all_closed.append(closed)
@@ -319,23 +373,45 @@ class CascadeOperator(StatefulProcessor):
             if known.closed_ms == from_ms:  # else the rule was out while windows were closed
                 return known, told
         baselines = Baselines.empty(window.size_ms, window.every_ms, view.watch)
-        earlier = cascade.closed(view.level, NEVER, from_ms)
+        earlier = cascade.closed(view.level, NEVER, from_ms) if view.item is None else ()
         self._closed(view, baselines, (earlier, from_ms), told)
         told.facts = told.facts.slice(0, 0)  # they were judged, or nobody looked
         told.lasting = told.lasting.slice(0, 0)
         return baselines, told
 
 
+class _Came(NamedTuple):
+    """What came: counts by pane, pieces of sessions, sketches of items by kind of record.
+
+    And how far tasks are, dead letters, the batch's clock, all kinds of records.
+    """
+
+    arrivals: Counters
+    sessions: dict[int, Counters]
+    touched: dict[str, Touched]
+    feeds: list[Reached]
+    dead: list[bytes]
+    now_ms: int
+    kinds: set[str]
+
+
+def _items_prefix(view: View) -> str:
+    return f"{ITEMS}{view.level}/{view.item}/"
+
+
 def _unpack(
     rows: Iterator[pd.DataFrame],
-) -> tuple[Counters, dict[int, Counters], list[Reached], list[bytes], int, set[str]]:
-    """Return what came, sessions, how far tasks are, dead letters, the batch's clock, all kinds."""
+) -> _Came:
+    """Return what came."""
     blocks, feeds, dead, now_ms, kinds = defaultdict(list), [], [], 0, set()
+    sketches = defaultdict(list)
     for frame in rows:
         now_ms = int(frame["now_ms"].iloc[0])
         for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
             if kind == BLOCK or kind.startswith(SESSION):
                 blocks[kind].append(Counters.decode(bytes(payload)))
+            elif kind.startswith(ITEMS):
+                sketches[kind].append(Touched.decode(bytes(payload)))
             elif kind == REACHED:
                 feeds.append(Reached(*np.frombuffer(payload, np.int64).tolist()))
             elif kind == DEAD_LETTERS:
@@ -344,7 +420,8 @@ def _unpack(
     counters = {kind: Counters.merge(each) for kind, each in blocks.items()}
     arrivals = counters.pop(BLOCK, Counters.empty())
     sessions = {int(kind.removeprefix(SESSION)): each for kind, each in counters.items()}
-    return arrivals, sessions, feeds, dead, now_ms, kinds
+    touched = {kind: Touched.merge(each) for kind, each in sketches.items()}
+    return _Came(arrivals, sessions, touched, feeds, dead, now_ms, kinds)
 
 
 def _output(bucket: int, now_ms: int, rows: list[tuple[str, int, bytes]]) -> pd.DataFrame:

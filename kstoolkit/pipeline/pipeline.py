@@ -38,6 +38,7 @@ from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic, shared
 from kstoolkit.findings.rules import (
     DEFAULT_RULES,
+    Distinct,
     Rule,
     Unusual,
     bys_on,
@@ -597,7 +598,14 @@ def _grain(pipeline: Pipeline) -> Grain:
     is_processing = pipeline.time == "processing"
     parts = None if isinstance(pipeline.source, Simulation) else pipeline.source.columns.parts
     sessions = tuple(session.label for session in pipeline.cascade.sessions)
-    return Grain(pipeline.cascade.pane_ms, pipeline.buckets, is_processing, parts, sessions)
+    items = tuple((each.item, each.window.size_ms) for each in _distinct(pipeline))
+    return Grain(pipeline.cascade.pane_ms, pipeline.buckets, is_processing, parts, sessions, items)
+
+
+def _distinct(pipeline: Pipeline) -> list[Distinct]:
+    """Return the rules that look at what is touched, one a column and kind of window."""
+    rules = [rule for rule in pipeline.judged_by if isinstance(rule, Distinct)]
+    return list({(rule.item, rule.window): rule for rule in rules}.values())
 
 
 def _operator_plan(pipeline: Pipeline, rules: Sequence[Rule], *, live: bool) -> Plan:
@@ -648,6 +656,8 @@ def _prepare(
     earlier = folder.settings() if folder.has_begun else None
     of_parts(pipeline.judged_by, source.columns.parts or ("action",))  # or say what is wrong
     mine = _settings(pipeline, source)
+    items = tuple(dict.fromkeys(rule.item for rule in _distinct(pipeline)))
+    source = replace(source, columns=replace(source.columns, items=items))
     settings = mine if earlier is None else mine.continued(earlier)
     facts = None
     if isinstance(source, Files):

@@ -6,6 +6,7 @@ Spark never sees an event or a counter, only these records::
 
     block    a CountBlock: a bucket's counters by pane, collapsed before the shuffle
     session  a CountBlock: the pieces of a bucket's sessions, of the kind whose number follows
+    items    sketches of what a bucket's users touched; the column and the window's length follow
     reached  to every bucket: how far most users are of all that the task read, three int64
     letters  dead letters, as an Arrow IPC stream
     tick     nothing: it has the bucket's turn come
@@ -25,18 +26,19 @@ from __future__ import annotations
 import gc
 from dataclasses import dataclass
 from itertools import count, starmap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from kstoolkit.counters.bucket import NEVER, Reached
 from kstoolkit.counters.counters import Counters
+from kstoolkit.counters.distinct import Touched
 from kstoolkit.counters.sessions import pieces
 from kstoolkit.windows import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,6 +49,7 @@ SHUFFLE_DDL = "bucket int, kind string, payload binary"
 """The columns of what a feed hands to the operator, as Spark writes them."""
 
 BLOCK, SESSION, REACHED, DEAD_LETTERS = "block", "session ", "reached", "letters"
+ITEMS = "items "
 TICK, FLUSH, END = "tick", "flush", "end"
 
 _MOST_COUNTERS = 4_000_000
@@ -58,7 +61,8 @@ class Grain:
     """How finely events are counted before the shuffle, and among how many buckets users lie.
 
     By ``processing_time``, windows go by the batch's clock instead of the event's time. Where an
-    action has several ``parts``, they are called so. ``sessions`` has the labels of those to count.
+    action has several ``parts``, they are called so. ``sessions`` has the labels of those to count,
+    ``items`` the columns of what is touched, each with a length of windows.
     """
 
     pane_ms: int
@@ -66,6 +70,12 @@ class Grain:
     processing_time: bool = False
     parts: tuple[str, ...] | None = None
     sessions: tuple[str, ...] = ()
+    items: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of what is touched, each once."""
+        return tuple(dict.fromkeys(name for name, _ in self.items))
 
     def panes(self, time_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the pane of each event; by processing time just one, which the operator dates."""
@@ -83,7 +93,7 @@ class Tally:
     def __init__(self, grain: Grain) -> None:
         self.grain = grain
         self._dead_letters: list[bytes] = []
-        self._open: dict[str, list[Counters]] = {}
+        self._open: dict[str, list[Any]] = {}
         self._open_rows = 0
         self._sessions = {
             f"{SESSION}{number}": Session.parse(label)
@@ -92,13 +102,23 @@ class Tally:
         self._aside: list[tuple[int, str, bytes]] = []
         self._has_read = False
 
-    def count(self, time_ms: NDArray[np.int64], users: pa.Array, actions: pa.Array) -> None:
-        """Count events that were judged to be some."""
+    def count(
+        self,
+        time_ms: NDArray[np.int64],
+        users: pa.Array,
+        actions: pa.Array,
+        items: Sequence[pa.Array] = (),
+    ) -> None:
+        """Count events that were judged to be some, and the ``names`` of items they touched."""
         self._has_read = True
         panes, parts = self.grain.panes(time_ms), self.grain.parts
         self._add(BLOCK, Counters.of(panes, users, actions, parts=parts))
         for kind, session in self._sessions.items():
             self._add(kind, pieces(time_ms, users, actions, session, parts))
+        touched = dict(zip(self.grain.names, items, strict=True)) if items else {}
+        for name, size_ms in self.grain.items if touched else ():
+            start_ms = time_ms * 0 if self.grain.processing_time else time_ms // size_ms * size_ms
+            self._add(items_kind(name, size_ms), Touched.of(start_ms, users, touched[name]))
 
     def set_aside(self, dead_letters: pa.RecordBatch) -> None:
         """Keep what can't be counted."""
@@ -123,18 +143,18 @@ class Tally:
         for number, payload in enumerate(self._dead_letters):
             yield shuffle_record(number % self.grain.buckets, DEAD_LETTERS, payload)
 
-    def _add(self, kind: str, counters: Counters) -> None:
+    def _add(self, kind: str, counters: Counters | Touched) -> None:
         self._open.setdefault(kind, []).append(counters)
         self._open_rows += len(counters)
         if self._open_rows > _MOST_COUNTERS:
-            self._open = {each: [Counters.merge(parts)] for each, parts in self._open.items()}
+            self._open = {each: [_merged(parts)] for each, parts in self._open.items()}
             self._open_rows = sum(len(merged) for (merged,) in self._open.values())
             if self._open_rows > _MOST_COUNTERS // 2:
                 self._put_aside()
 
     def _put_aside(self) -> None:
         for kind, each in self._open.items():
-            merged = Counters.merge(each)
+            merged = _merged(each)
             parts = merged.by_bucket(self.grain.buckets) if len(merged) else ()
             self._aside += ((bucket, kind, part.encode()) for bucket, part in parts)
             if kind == BLOCK and len(merged):
@@ -144,6 +164,15 @@ class Tally:
     def _tell(self, reached: Reached) -> None:
         told = np.array(reached).tobytes()
         self._aside += ((bucket, REACHED, told) for bucket in range(self.grain.buckets))
+
+
+def _merged(parts: Sequence[Any]) -> Any:
+    return type(parts[0]).merge(parts)
+
+
+def items_kind(name: str, size_ms: int) -> str:
+    """Return the kind of a record of what is touched in windows of a length."""
+    return f"{ITEMS}{name} {size_ms}"
 
 
 def shuffle_record(bucket: int, kind: str, payload: bytes) -> pa.RecordBatch:

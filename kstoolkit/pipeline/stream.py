@@ -270,7 +270,9 @@ def counted_columns(
     df: DataFrame, columns: Columns, beside: list[Column], count: Counting
 ) -> DataFrame:
     """Return what expressions over a DataFrame's columns give, counted for the shuffle."""
-    given = dict(zip(("time", "user", *(columns.parts or ["action"])), columns, strict=True))
+    items = (f"{name} touched" for name in columns.items)
+    names = ("time", "user", *(columns.parts or ["action"]), *items)
+    given = dict(zip(names, columns, strict=True))
     try:
         chosen = [column_of(df, text).alias(name) for name, text in given.items()]
         aliased = [column.alias(name) for column, name in zip(beside, BESIDE, strict=True)]

@@ -18,11 +18,12 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.counters.bucket import Reached
 from kstoolkit.counters.counters import Counters
+from kstoolkit.counters.distinct import Touched
 from kstoolkit.findings.scoring import Scored
 from kstoolkit.findings.stories import find_in_windows, merge_findings
 from kstoolkit.pipeline.operator import MATERIAL, CascadeOperator, view_of
 from kstoolkit.pipeline.pipeline import Pipeline, _operator_plan
-from kstoolkit.pipeline.shuffle import BLOCK, REACHED, TICK
+from kstoolkit.pipeline.shuffle import BLOCK, REACHED, TICK, items_kind
 from kstoolkit.pipeline.sink import _scoring, _Views
 from tests.counters.dictblocks import DictBlocks
 
@@ -41,8 +42,10 @@ RULES = (
     kst.TooEven("1 hour", 1),
     kst.Campaign("1 hour", 1),
     kst.Drift("1 hour", 1.5, 40, by=[]),
+    kst.Unusual("1 hour", 50, by=[], group="-[1-3]"),
+    kst.Distinct("page", "1 hour", 50),
 )
-KINDS = {"Unusual": 5, "Drift": 5, "TooEven": 2, "Campaign": 1}
+KINDS = {"Unusual": 5, "Drift": 5, "TooEven": 2, "Campaign": 1, "Distinct": 5}
 """How many findings there are of each kind, and more."""
 HOURS = 84
 
@@ -56,6 +59,13 @@ class Events(NamedTuple):
 
     def take(self, rows: Any) -> Events:
         return Events(*(column[rows] for column in self))
+
+    @property
+    def pages(self) -> Touched:
+        """What was touched by hour: of a hundred pages, each second another."""
+        pages = [f"page {second}" for second in self.time_ms // 1_000 % 97]
+        hours = self.time_ms // HOUR_MS * HOUR_MS
+        return Touched.of(hours, pa.array(self.user), pa.array(pages))
 
 
 class Told(NamedTuple):
@@ -126,6 +136,8 @@ class Way:
             records = {bucket: [(REACHED, reached)] for bucket in range(self.buckets)}
             for bucket, part in counters.by_bucket(self.buckets):
                 records[bucket].append((BLOCK, part.encode()))
+            for bucket, touched in events.pages.by_bucket(self.buckets):
+                records[bucket].append((items_kind("page", HOUR_MS), touched.encode()))
         told: list[Told] = []
         for bucket, each in records.items():
             kinds, payloads = zip(*each, strict=True)
@@ -214,7 +226,17 @@ def complete(events: Events) -> pa.Table:
 
 
 def looked_for(events: Events) -> dict[tuple[Any, ...], Any]:
-    return by_key(find_in_windows({"1 hour": complete(events)}, RULES).table)
+    """Return what a look at all counts finds; how many pages there were is a count like others."""
+    rules = [rule for rule in RULES if not isinstance(rule, kst.Distinct)]
+    found = by_key(find_in_windows({"1 hour": complete(events)}, rules).table)
+    (distinct,) = (rule for rule in RULES if isinstance(rule, kst.Distinct))
+    pages = events.pages.counts("page", ("",)).to_table().replace_schema_metadata(None)
+    same = {"rule": distinct.name, "kind": "Distinct", "by": "[]"}
+    for key, row in by_key(
+        find_in_windows({"1 hour": pages}, [kst.Unusual("1 hour", 50)]).table
+    ).items():
+        found[distinct.name, *key[1:]] = row | same
+    return found
 
 
 @pytest.mark.parametrize(("seed", "buckets"), [(1, 1), (2, 8), (3, 64)])
