@@ -189,10 +189,14 @@ def users(
     ),
     until: str | None = optional("T", "Only windows that begin before this moment.", "all"),
     exempt: list[str] | None = optional(
-        "USER", "Without this user, and compared with others alone; several times for several."
+        "USER",
+        "Without this user, and compared with others alone; several times for several.",
+        "none",
     ),
     group: str | None = optional(
-        "REGEX", "Compare users with those alone in whose names this matches the same text."
+        "REGEX",
+        "Compare users with those alone in whose names this matches the same text.",
+        "all are compared",
     ),
     kafka_config: str | None = options.KAFKA_CONFIG,
     as_json: bool = options.AS_JSON,
