@@ -301,7 +301,7 @@ class Everyone:
             rows = ~is_open & (start == at)
             if rows.any():
                 worth[rows] = self.calibration.surprise(surprise[rows], history[rows])
-                rows &= was > 0
+                rows &= was >= 1  # less is told of nobody
                 earlier[rows] = self.calibration.surprise(was[rows], history[rows])
             self.calibration.learn(counts, seen, age)
             self.judged_ms = at

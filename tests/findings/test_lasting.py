@@ -89,6 +89,14 @@ def test_who_does_twice_as_much_from_an_hour_on_is_found_once_with_since_when() 
     assert len(told) <= 1 + 8 * 5
 
 
+@pytest.mark.parametrize("budget", [0.5, 5, 50, 500])
+def test_a_rise_of_the_only_user_is_found_however_large_the_budget_is(budget: float) -> None:
+    counts = np.array([[1, 0, 2] * 20 + [8] * 30])
+    told = found(counts, kst.Drift("1 hour", false_alarms_per_day=budget))
+    assert len(told) == 1
+    assert 58 <= (told[0].since_ms or 0) // HOUR <= 61
+
+
 def test_false_alarms_of_drift_keep_their_budget_where_no_law_of_ours_holds() -> None:
     draw = np.random.default_rng(4)
     mean = draw.lognormal(0.5, 1, (1_000, 1)) * draw.lognormal(-0.32, 0.8, (1_000, 240))

@@ -98,7 +98,7 @@ def test_rules_load_from_a_toml_file(tmp_path: Path) -> None:
         ("[[rule]]\nkind = 'Cieling'", r"rule 1 has an unknown kind 'Cieling'.*mean 'Ceiling'"),
         (
             "[[rule]]\nwindow = '1 hour'",
-            r"rule 1 has no kind.*Budget, Campaign, Ceiling, Drift, Exempt",
+            r"rule 1 has no kind.*Budget, Campaign, Ceiling, Distinct, Drift, Exempt",
         ),
         (
             "[[rule]]\nkind='Unusual'\nwindow='1 hour'\n[[rule]]\nkind='Ceiling'\ncuont=1",

@@ -10,16 +10,20 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from confluent_kafka import Producer
 
 import kstoolkit as kst
 from kstoolkit.cli import main
 from kstoolkit.errors import ColumnError, ConfigurationError
+from tests.kafka.clients import make_topic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from kstoolkit.kafka.broker import Broker
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -134,6 +138,19 @@ def test_a_dataframe_tells_the_same(right: kst.Run, tmp_path: Path, spark: Spark
     df = spark.read.json(str(write(tmp_path / "in", "json", rows())))
     source = kst.frame(df, event_time="time", user="user", action="action")
     assert found(counted(source, tmp_path / "out")) == found(right)
+
+
+@pytest.mark.kafka
+def test_a_topic_tells_the_same(right: kst.Run, tmp_path: Path, broker: Broker) -> None:
+    make_topic(broker, "distinct", 3)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all"})
+    for row in rows():
+        producer.produce("distinct", json.dumps(row).encode(), key=row["user"])
+    assert producer.flush(90) == 0
+    named: dict[str, Any] = {"event_time": "time", "action": "action", "starting": "earliest"}
+    for user in ("user", "trim(user)"):
+        source = kst.kafka_topic(f"kafka://{broker.bootstrap}/distinct", user=user, **named)
+        assert found(counted(source, tmp_path / user)) == found(right)
 
 
 def test_a_run_that_goes_on_tells_the_same_at_its_end(right: kst.Run, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import os
 import random
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.changelog.changelog import DONE
 from tests.pipeline.harness import (
+    BEGIN,
     check_exact,
     counted,
     events,
@@ -49,6 +51,17 @@ BAD = (
 )
 BROKEN_GZIP = b"\x1f\x8b\x08\x00broken"
 
+EVENTS = 6_000
+RULES = (
+    kst.Ceiling("1 hour", 12),
+    kst.Unusual("1 hour", 50),
+    kst.Unusual("1 hour", 50, by=[], group="^user "),
+    kst.Drift("1 hour", 1.5, 500),
+    kst.TooEven("1 hour", 500),
+    kst.Campaign("1 hour", 500),
+    kst.Distinct("page", "1 hour", 50),
+)
+
 PROGRAM = """
     import sys
     from pathlib import Path
@@ -62,8 +75,7 @@ PROGRAM = """
 
 def pipeline(folder: Path) -> kst.Pipeline:
     """Return what is run, killed and run again."""
-    rules = (kst.Ceiling("1 hour", 12), kst.Unusual("1 hour", false_alarms_per_day=50))
-    return kst.Pipeline(source=source(folder / "in"), rules=rules, buckets=3)
+    return kst.Pipeline(source=source(folder / "in"), rules=RULES, buckets=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +184,17 @@ def is_free(out: Path) -> bool:
         os.close(lock)
 
 
+def rising() -> list[dict[str, str]]:
+    """Return events of somebody who does one an hour, then eight: 290."""
+    hours = [hour for hour in range(80) for _ in range(1 if hour < 50 else 8)]
+    times = [(BEGIN + timedelta(hours=hour, minutes=5)).isoformat() for hour in hours]
+    return [{"time": time, "user": "riser", "action": "read"} for time in times]
+
+
 def write_input(folder: Path, files: int) -> list[Path]:
     """Write files of events, two of them with bad records, and a damaged one."""
-    rows = events(2_400, seed=7)
+    rows = [*events(EVENTS - 290, seed=7, hours=80), *rising()]
+    rows = [row | {"page": f"/{number % 37}"} for number, row in enumerate(rows)]
     paths = write_files(folder, rows, files)
     for number in (3, files - 2):
         kept = rows[number::files]
@@ -219,11 +239,14 @@ def check_once(run: Run, paths: list[Path], folder: Path) -> None:
     assert len(keys) == len(set(keys)) > 0
     mine, theirs = run.summary(), calm.summary()
     assert (mine.events, mine.batches, mine.counters_in) == (
-        2_400,
+        EVENTS,
         len(paths) + 1,
         theirs.counters_in,
     )
     assert (mine.dead_letters, mine.late) == (theirs.dead_letters, theirs.late)
-    of_hours = counted(run, "1 hour")
-    for found in run.findings:
-        assert found.count == of_hours[found.window_start_ms, found.user, found.action]
+    assert {each.kind for each in run.findings} == {type(rule).__name__ for rule in RULES}
+    of_hours, single = counted(run, "1 hour"), [each for each in run.findings if each.by is None]
+    for found in single:
+        is_count = found.kind in {"Ceiling", "Unusual"}
+        key = found.window_start_ms, found.user, found.action
+        assert not is_count or found.count == of_hours[key]
