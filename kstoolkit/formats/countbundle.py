@@ -170,20 +170,10 @@ class Bundle(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bundles:
-    """Many bundles, as columns.
+    """Many bundles, as columns: ``size`` actions each, and those of all bundles in a row.
 
-    Parameters
-    ----------
-    size
-        How many actions each bundle has.
-    action_id, count
-        Those of all bundles, in a row.
-    updated_at_ms
-        One a bundle, epoch ms UTC.
-    version
-        That of all of them.
-    lasted_ms
-        Of sessions, how long each lasted, beside ``count``.
+    ``updated_at_ms`` is one a bundle, epoch ms UTC; ``version`` is that of all. Of sessions,
+    ``lasted_ms`` is how long each lasted, beside ``count``.
     """
 
     size: NDArray[np.int64]

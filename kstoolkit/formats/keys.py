@@ -115,16 +115,8 @@ _SHORTEST_TOPIC_KEY_BYTES = SHORTEST_REPLICA_KEY_BYTES + _NUMBER_BYTES
 class WindowKeys:
     """Users' windows, as columns.
 
-    Parameters
-    ----------
-    users
-        The texts that the codes stand for, each once.
-    user
-        Codes, one a key.
-    start_ms
-        Window starts, epoch ms UTC, one a key.
-    size_ms
-        How long each window is, one a key; of sessions it is minus their gap.
+    ``user`` has codes of ``users``, the texts, each once; ``start_ms`` is epoch ms UTC; ``size_ms``
+    is how long each window is, of sessions minus their gap.
     """
 
     users: pa.Array

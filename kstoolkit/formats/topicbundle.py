@@ -304,22 +304,11 @@ _AROUND = 5  # varints of a bundle in front of its actions, beside its counts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActionBundles:
-    """Many bundles, as columns.
+    """Many bundles, as columns: ``size`` actions each, and those of all bundles in a row.
 
-    Parameters
-    ----------
-    size
-        How many actions each bundle has.
-    action, count
-        Those of all bundles, in a row; actions are places in ``actions``.
-    updated_at_ms
-        One a bundle, epoch ms UTC.
-    actions
-        The texts of actions, each once.
-    parts
-        What the parts of an action are called, where it has several.
-    lasted_ms
-        Of sessions, how long each lasted, beside ``count``.
+    An ``action`` is a place in ``actions``, the texts, each once; where actions have several
+    ``parts``, these are called so. ``updated_at_ms`` is one a bundle, epoch ms UTC. Of sessions,
+    ``lasted_ms`` is how long each lasted, beside ``count``.
     """
 
     size: NDArray[np.int64]

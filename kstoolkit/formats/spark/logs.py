@@ -57,17 +57,10 @@ _COMMIT_LOG = "commit log"
 
 @dataclass(frozen=True, slots=True)
 class CommitLogEntry:
-    """What the commit log says of one micro-batch.
+    """What the commit log says of one micro-batch: the watermark of the one after it, epoch ms UTC.
 
-    Parameters
-    ----------
-    version
-        Of the file.
-    next_watermark_ms
-        The watermark of the batch after it, epoch ms UTC.
-    unique_ids
-        By operator: of each partition, the id of each store, in the order of the operator's
-        metadata. Empty where files of state have no ids.
+    ``unique_ids`` are by operator: of each partition, the id of each store, in the order of the
+    operator's metadata. They are empty where files of state have no ids.
     """
 
     version: int
@@ -132,18 +125,10 @@ _OFFSET_LOG = "offset log"
 
 @dataclass(frozen=True, slots=True)
 class OffsetLogEntry:
-    """What the offset log says of one micro-batch.
+    """What the offset log says of one micro-batch, which ran with this watermark and clock.
 
-    Parameters
-    ----------
-    version
-        Of the file.
-    watermark_ms, timestamp_ms
-        The watermark and the clock that the batch ran with, epoch ms UTC.
-    conf
-        Settings that cannot change while the checkpoint lives.
-    sources
-        The offsets of the sources, as they wrote them; None of a source that had none.
+    Both are epoch ms UTC. ``conf`` has settings that cannot change while the checkpoint lives,
+    ``sources`` the offsets of the sources, as they wrote them; None of a source that had none.
     """
 
     version: int
@@ -216,20 +201,12 @@ _KNOWN = range(1, 4)
 
 @dataclass(frozen=True, slots=True)
 class FamilySchema:
-    """What the rows of one column family hold.
+    """What the rows of one column family hold: the columns of its keys and values.
 
-    Parameters
-    ----------
-    name
-        The family; :data:`_DEFAULT_FAMILY` in stores without families.
-    key, value
-        The columns of its keys and values.
-    encoder
-        How its keys are written; None where the schema file does not say.
-    user_key
-        The columns of the keys that the user gives, if it is a map's.
-    key_schema_id, value_schema_id
-        Which of the schemas that the store has had this is; 0 was the first.
+    In stores without families its name is :data:`_DEFAULT_FAMILY`. ``encoder`` is how keys are
+    written, None where the schema file does not say; ``user_key`` the columns of the keys that the
+    user gives, if it is a map's. Ids say which of the schemas that the store has had this is; 0 was
+    the first.
     """
 
     name: str
@@ -304,18 +281,10 @@ _FOLDER = re.compile(r"(?!\.{1,2}$)[^/\\\x00]{1,255}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class StoreMetadata:
-    """One store of an operator.
+    """One store of an operator; ``"default"`` has no folder of its own.
 
-    Parameters
-    ----------
-    name
-        The store; ``"default"`` has no folder of its own.
-    num_key_prefix_columns
-        How many columns of a key come first, so that keys can be found by them; 0: none.
-    num_partitions
-        How many partitions the operator had.
-    schema_paths
-        Where Spark wrote its schemas, as it names them; empty in v1.
+    By the ``num_key_prefix_columns`` that come first, keys can be found; 0: none. ``schema_paths``
+    are where Spark wrote its schemas, as it names them; empty in v1.
     """
 
     name: str

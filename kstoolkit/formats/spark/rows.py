@@ -302,14 +302,8 @@ _NOT_ONE = "a value that is not one row behind its checksum"
 class ValueWrapping:
     """What the values of a store are wrapped in.
 
-    Parameters
-    ----------
-    is_rocksdb
-        Whether they are RocksDB's, and those of its changelogs; else the HDFS-backed provider's.
-    has_checksums
-        Whether each carries a checksum.
-    delimiter
-        What RocksDB puts between values that are appended.
+    They are RocksDB's, and those of its changelogs, with a ``delimiter`` between values that are
+    appended; or else the HDFS-backed provider's. Each may carry a checksum.
     """
 
     is_rocksdb: bool = True

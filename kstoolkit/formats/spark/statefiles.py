@@ -242,21 +242,12 @@ class SnapshotFile:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot of a store.
+    """A snapshot of a store: the files inside the zip, by name, and those beside it.
 
-    Parameters
-    ----------
-    members
-        The files inside the zip, by name.
-    sst_files, log_files
-        The files beside it, in ``SSTs/`` and ``logs/``.
-    num_keys, num_internal_keys
-        How many keys there are, and how many that operators keep for themselves; None where Spark
-        did not count.
-    families
-        The number of each column family; {} in a store without families.
-    internal_families
-        Those of them that operators keep for themselves.
+    The latter lie in ``SSTs/`` and ``logs/``. How many keys there are, and how many that operators
+    keep for themselves, is None where Spark did not count. ``families`` has the number of each
+    column family, {} in a store without; ``internal_families`` are those that operators keep for
+    themselves.
     """
 
     members: dict[str, bytes]

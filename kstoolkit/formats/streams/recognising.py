@@ -308,27 +308,12 @@ def recognise(
 ) -> Recognised:
     """Return what kind a store is, how sure that is, and why.
 
-    Parameters
-    ----------
-    column_families
-        The names of all its column families.
-    keys, values
-        Some rows of the one that :func:`~kstoolkit.formats.streams.kinds.live_family` names, as
-        they lie on disk; a thousand are enough, and more are not looked at.
-    place
-        Where the folder lies.
-    segment_start_ms, segment_interval_ms
-        Of a segment: where it begins, and how long it is, as far as that is known.
-    store
-        The store's name: see :func:`~kstoolkit.formats.streams.recognising._hint_of`.
-    told
-        What the user says that it is: a kind is believed; of a group, such as ``window``, the
-        rest is looked for.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no kind as the user says.
+    It takes the names of all column families, and some rows, as they lie on disk, of the one that
+    :func:`~kstoolkit.formats.streams.kinds.live_family` names: a thousand are enough, and more are
+    not looked at. The ``store`` is its name: see
+    :func:`~kstoolkit.formats.streams.recognising._hint_of`. What the user ``told`` is believed if
+    it is a kind; of a group, such as ``window``, the rest is looked for; another word is a
+    ConfigurationError.
 
     Examples
     --------

@@ -457,27 +457,13 @@ def split(
     window_size_ms: int | None = None,
     family: str | None = None,
 ) -> RowColumns:
-    r"""Return what the application put into some rows of a store.
+    r"""Return what the application put into some rows of a store, as they lie on disk.
 
     A row may become several, one a version or an element of a list, or none, if it is there for
-    finding another. What can't be taken apart stays whole, and ``problems`` says why. Both columns
-    must be as long.
-
-    Parameters
-    ----------
-    kind
-        What kind of store it is.
-    keys, values
-        The rows, as they lie on disk.
-    window_size_ms
-        How long the store's windows are, which it doesn't tell itself. None leaves their ends null.
-    family
-        The column family that the rows are from; None is the one that this kind writes to.
-
-    Raises
-    ------
-    FormatError
-        If there are not as many keys as values, or if no rows lie in this column family.
+    finding another. What can't be taken apart stays whole, and ``problems`` says why. Without a
+    window size, which the store doesn't tell itself, windows' ends are null. The ``family`` is the
+    column family that the rows are from; None is the one that this kind writes to. If there are not
+    as many keys as values, or no rows lie in this family, it is a FormatError.
 
     Examples
     --------
