@@ -256,18 +256,9 @@ def rows_of(
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield the keys and values of one column family; memory is that of a row and some blocks.
 
-    A block that can't be read raises what rocksdict does; rows before it have been yielded.
-
-    Parameters
-    ----------
-    handle
-        A column family, opened raw.
-    prefix
-        Only keys that begin so.
-    start
-        Begin at this key, or at the next one there is: after it, or before it if ``reverse``.
-    reverse
-        From the last key to the first.
+    The ``handle`` was opened raw. Only keys with this ``prefix`` come, from ``start`` on, or the
+    next one there is: after it, or before it if ``reverse``. A block that can't be read raises what
+    rocksdict does; rows before it have been yielded.
     """
     rows = handle.iter(_every_row())
     _seek(rows, prefix, start, reverse=reverse)

@@ -402,21 +402,10 @@ def write_amplification(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> WriteAmplification:
-    """Return the write amplification of what ended in a span.
+    """Return the write amplification of what ended in a span; ``until`` is outside.
 
-    Parameters
-    ----------
-    done
-        Flushes and compactions.
-    untold
-        Why the log can't tell of any; then every figure is unknown.
-    since, until
-        Aware times; ``until`` is outside. None: no bound.
-
-    Raises
-    ------
-    ConfigurationError
-        If a time has no zone.
+    ``untold`` is why the log can't tell of any: then every figure is unknown. A time without a zone
+    is a ConfigurationError.
 
     Examples
     --------

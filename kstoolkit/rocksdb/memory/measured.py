@@ -93,14 +93,9 @@ class ProcessMemory(Record):
 def process_memory(pid: int | None = None) -> ProcessMemory:
     """Return the memory of a process; None is this one.
 
-    Source of the figures: ``proc_pid_smaps(5)`` and ``proc_pid_status(5)`` of Linux.
-
-    Raises
-    ------
-    InputError
-        If there is no such process.
-    ConfigurationError
-        If ``pid`` is no number of a process.
+    If there is none of this number, it is an InputError; a ``pid`` that is no number of a process
+    is a ConfigurationError. Source of the figures: ``proc_pid_smaps(5)`` and ``proc_pid_status(5)``
+    of Linux.
     """
     if pid is not None:
         check_whole("pid", pid, least=1, hint="Give the number of a process that runs.")

@@ -419,10 +419,7 @@ def _plan_of(profile: Profile, given: _Given) -> MemoryPlan:
 def profile_given(profile: Profile | str | os.PathLike[str] | None) -> Profile:
     """Return the profile that was given: itself, by its name, or by a path; RocksDB's own if None.
 
-    Raises
-    ------
-    InputError
-        If it is neither the name of a profile nor a path with an OPTIONS file.
+    What is neither the name of a profile nor a path with an OPTIONS file is an InputError.
     """
     if profile is None:
         return Profile()

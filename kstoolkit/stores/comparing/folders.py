@@ -42,17 +42,9 @@ def own_counts(
 ) -> Iterator[Readable | None]:
     """Yield the counts of a changelog, of a run, or of a level of a replica; None of other paths.
 
-    No such windows, or none told of several, is a ConfigurationError.
-
-    Parameters
-    ----------
-    path
-        The folder.
-    window_size
-        How long the windows are, of a changelog or a run; a level of a replica has windows of one
-        length.
-    action, total, where
-        As of :class:`~kstoolkit.stores.rows.counts.CountRows`.
+    No such windows, or none told of several, is a ConfigurationError; a level of a replica has
+    windows of one length. ``action``, ``total`` and ``where`` are as of
+    :class:`~kstoolkit.stores.rows.counts.CountRows`.
     """
     folder = Path(path).absolute()
     if is_replica_level(folder):
@@ -127,15 +119,9 @@ def both_opened(
 ) -> Iterator[tuple[HasRows | Rows, HasRows | Rows]]:
     """Yield two sides of a comparison, of which folders are opened, and closed at the end.
 
-    ``store`` is the name of one that lies in several partitions below a folder.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``action``, ``total`` or ``where`` is given, and neither is a folder of kstoolkit's
-        counts; or anything, and none is a folder; or if one is the address of a topic.
-    KstoolkitError
-        If there is no such store, or it can't be read.
+    ``store`` is the name of one that lies in several partitions below a folder. It is a
+    ConfigurationError if ``action``, ``total`` or ``where`` is given, and neither is a folder of
+    kstoolkit's counts; or anything, and none is a folder; or if one is the address of a topic.
     """
     counted: dict[str, Any] = {"action": action, "total": total, "where": where}
     _check_is_used((a, b), counted, store=store, window_size=window_size)

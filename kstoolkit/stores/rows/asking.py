@@ -39,18 +39,10 @@ if TYPE_CHECKING:
 class Asked:
     """Which rows are wanted; what is None leaves all in.
 
-    Parameters
-    ----------
-    key
-        Rows of this key, as the application's bytes; where a store's keys are more than those, as
-        in a foreign-key join, also as what they are.
-    prefix
-        Rows whose key begins with these bytes.
-    window_start_ms
-        Rows of the window or session that starts then, epoch ms UTC.
-    since_ms, until_ms
-        Rows from, and before, a time: that of their window's start, or in a store without windows
-        the row's own.
+    A ``key`` is the application's bytes, or where a store's keys are more than those, as in a
+    foreign-key join, also what they are. ``window_start_ms`` is that of a window or session. Rows
+    from ``since_ms`` on, and before ``until_ms``, are so by the start of their window, or in a
+    store without windows by their own time. Times are epoch ms UTC.
     """
 
     key: bytes | None = None

@@ -170,16 +170,8 @@ def changelog_counts(
 
     ``changelog`` may be a run's output folder, too; the other arguments are those of
     :class:`CountRows`. Memory holds the counts of one of the buckets that the changelog spreads its
-    users over.
-
-    Raises
-    ------
-    ConfigurationError
-        If both are asked for, or the changelog has no such windows.
-    ColumnError
-        If an action has no such part.
-    InputError
-        If there is no changelog.
+    users over. If both are asked for, or there are no such windows, it is a ConfigurationError; if
+    an action has no such part, a ColumnError; without a changelog, an InputError.
     """
     source = changelog if isinstance(changelog, Changelog) else Changelog.open(Path(changelog))
     known = [length_label(each) for each in source.window_lengths_ms()]
@@ -197,10 +189,7 @@ def replica_counts(
 ) -> Readable:
     """Return the counts of one level of an open replica as rows, as of a changelog.
 
-    Raises
-    ------
-    ConfigurationError
-        If both are asked for, or the replica has no such windows, or holds them in memory.
+    Both asked for, no such windows, and windows in memory are a ConfigurationError.
     """
     counted = CountRows(as_window(window).size_ms, action, total, where)
     return _counts_of(replica, "The replica", replica.windows, counted, replica.parts)

@@ -58,16 +58,7 @@ SerdeLike = str | Serde | Callable[[bytes], Any]
 class ReadAs:
     """How to read a store; what is None is found out, or guessed.
 
-    Parameters
-    ----------
-    kind
-        What kind of store it is, or the group of kinds: ``"window"``.
-    key_serde, value_serde
-        How to read keys and values.
-    window_size_ms
-        How long its windows are, if the store does not tell.
-    column_family
-        Which column family to read.
+    ``kind`` may be a group of kinds: ``"window"``. Kafka Streams doesn't tell the window size.
     """
 
     kind: str | None = None
