@@ -130,21 +130,10 @@ class Content(Protocol):
 def compact(path: str | os.PathLike[str]) -> CompactionResult:
     """Fold a changelog to its latest counts, and return what that saved.
 
-    A run may write to the changelog, and others may read it, at the same time.
-
-    Parameters
-    ----------
-    path
-        A run's output folder, or its changelog folder.
-
-    Raises
-    ------
-    InputError
-        If there is no changelog.
-    OutputError
-        If another compaction is at work on it, or it can't be written.
-    FormatError
-        If one of its files is damaged; nothing is folded then.
+    ``path`` is a run's output folder, or its changelog folder; else it is an InputError. A run may
+    write to the changelog, and others may read it, at the same time; another compaction at work, or
+    a disk that takes nothing, is an OutputError. A damaged file is a FormatError, and nothing is
+    folded then.
     """
     return compact_folders(Changelog.open(Path(path)).path, CountsContent())
 

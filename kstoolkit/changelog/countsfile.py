@@ -226,20 +226,9 @@ _WORTH_THREADS = 100_000  # rows; handing less to threads takes longer than read
 class CountsFile:
     """One file of the changelog, to be read.
 
-    Parameters
-    ----------
-    path
-        Where it lies.
-    num_rows
-        How many counts it holds.
-    buckets
-        Among how many buckets its users are spread; ``None`` if the file does not say.
-    groups
-        The bucket and the window length of each row group; none if the file does not say.
-    parts
-        What the parts of an action are called, where it has several.
-    has_ends
-        Whether it tells where windows and sessions end.
+    ``buckets`` is among how many its users are spread, ``groups`` the bucket and the window length
+    of each row group; ``None``, and none, if the file does not say. Where an action has several
+    ``parts``, they are called so; ``has_ends``: it tells where windows and sessions end.
     """
 
     path: Path

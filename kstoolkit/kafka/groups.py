@@ -19,20 +19,11 @@ _MADE = ("-changelog", "-repartition")
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """What a consumer group is at present.
+    """What a consumer group is at present; a Kafka Streams application's name is its id.
 
-    Parameters
-    ----------
-    name
-        Its ``group.id``; of a Kafka Streams application, its ``application.id``.
-    state
-        ``"stable"``, ``"empty"`` and so on, as Kafka calls it; ``"dead"`` if there is none.
-    members
-        How many consumers are in it.
-    committed
-        The offset that each partition's next record has, for those that a commit was made of.
-    assigned
-        Which partitions its members read.
+    ``state`` is as Kafka calls it, ``"stable"``, ``"empty"`` and so on; ``"dead"`` if there is
+    none. ``committed`` has the offset of each partition's next record, where a commit was made of
+    one; ``assigned`` are the partitions that its members read.
     """
 
     name: str

@@ -192,14 +192,8 @@ def fetch(
     also what they need; ``tell`` is called with a line when something is downloaded: what, from
     where, and how much it was.
 
-    Raises
-    ------
-    MissingArtifact
-        If the repository has not all of it.
-    EnvironmentFault
-        If there is no network, no Java, or no room for it.
-    ConfigurationError
-        If nothing is asked for, or there is no place for a cache.
+    What the repository has not is a MissingArtifact; no network, no Java and no room for it are an
+    EnvironmentFault; nothing asked for, and no place for a cache, a ConfigurationError.
 
     Examples
     --------

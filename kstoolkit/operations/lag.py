@@ -623,17 +623,8 @@ def lag(
 class LagWatch:
     """Looks at the lag again and again, and measures rates from one look to another.
 
-    Parameters
-    ----------
-    what, bootstrap, topic, options
-        As of :func:`lag`.
-
-    Raises
-    ------
-    InputError
-        If there is no such run.
-    ConfigurationError
-        If the run reads no topic.
+    It takes what :func:`lag` does. If there is no such run, it is an InputError; if the run reads
+    no topic, a ConfigurationError.
     """
 
     def __init__(
@@ -650,12 +641,7 @@ class LagWatch:
     def look(self) -> TopicLag:
         """Return the lag as it is now; rates are since the looks of the last minute.
 
-        Raises
-        ------
-        InputError
-            If the run, group or topic is gone.
-        KafkaError
-            If no broker answers.
+        If the run, group or topic is gone, it is an InputError; if no broker answers, a KafkaError.
         """
         now = self._reader.look()
         while self._looks and now.at_seconds - self._looks[0].at_seconds > _KEPT_SECONDS:

@@ -66,23 +66,13 @@ def segment_length_ms(window_ms: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LevelState:
-    """How far one level is.
+    """How far one level is: everything up to ``position`` is held; ``None``: nothing yet.
 
-    Parameters
-    ----------
-    window_ms
-        The length of its windows.
-    position
-        Everything up to here is held; ``None``: nothing yet.
-    toward, pieces, pieces_done
-        A pass that is under way: up to where, in how many pieces (by the user's bucket), and how
-        many of these are done. Without one, ``toward`` is ``None``.
-    segments
-        What is in each segment, by its start, epoch ms UTC.
-    changed_ms
-        The clock of the batch at ``position``; ``None`` if it is not known.
-    expired_before_ms
-        Segments that begin earlier have expired, and are not filled again.
+    A pass that is under way goes ``toward`` a position, in so many pieces (by the user's bucket),
+    of which some are done; without one, ``toward`` is ``None``. ``segments`` says what is in each,
+    by its start. ``changed_ms`` is the clock of the batch at ``position``, ``None`` if it is not
+    known. Segments that begin before ``expired_before_ms`` are not filled again. Times are epoch ms
+    UTC.
     """
 
     window_ms: int
