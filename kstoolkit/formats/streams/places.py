@@ -62,25 +62,15 @@ _HEAD_LINES = 2
 _FIELDS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetCheckpoint:
-    """What an offset file says: offsets by topic and partition, None where none was there to tell.
+def read_checkpoint(content: bytes) -> dict[tuple[str, int], int | None]:
+    r"""Return an offset file's offsets by topic and partition, None where none was there to tell.
 
-    Lines with an offset that means nothing are skipped, as Kafka Streams does, and counted.
-    """
-
-    offsets: dict[tuple[str, int], int | None]
-    num_skipped: int = 0
-
-
-def read_checkpoint(content: bytes) -> OffsetCheckpoint:
-    r"""Return what an offset file says.
-
-    One that is none, is of an unknown version, or has not the lines that it says is a FormatError.
+    Lines with an offset that means nothing are skipped, as Kafka Streams does. A file that is none,
+    is of an unknown version, or has not the lines that it says is a FormatError.
 
     Examples
     --------
-    >>> read_checkpoint(b"0\n2\nmy-store-changelog 0 41\nmy-other-changelog 0 -4\n").offsets
+    >>> read_checkpoint(b"0\n2\nmy-store-changelog 0 41\nmy-other-changelog 0 -4\n")
     {('my-store-changelog', 0): 41, ('my-other-changelog', 0): None}
     """
     lines = _lines(content)
@@ -92,9 +82,7 @@ def read_checkpoint(content: bytes) -> OffsetCheckpoint:
         message = f"A checkpoint file that says {count} lines and has {len(entries)}."
         raise _damaged(message)
     told = {partition: offset for partition, offset in entries if offset >= 0 or offset == _UNKNOWN}
-    offsets = {key: None if offset == _UNKNOWN else offset for key, offset in told.items()}
-    skipped = sum(offset < 0 and offset != _UNKNOWN for _, offset in entries)
-    return OffsetCheckpoint(offsets, skipped)
+    return {key: None if offset == _UNKNOWN else offset for key, offset in told.items()}
 
 
 def _lines(content: bytes) -> list[str]:

@@ -349,7 +349,7 @@ def _offset(place: StreamsPlace, why: str) -> tuple[int | None, str]:
             why = f"what should be the checkpoint file is none: {name}"
             continue
         try:
-            told = read_checkpoint(path.read_bytes()).offsets
+            told = read_checkpoint(path.read_bytes())
         except OSError:
             continue
         except FormatError as error:

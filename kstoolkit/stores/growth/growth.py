@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.serdes import serde_of
 from kstoolkit.moments import moment_ms
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.store import Store
@@ -41,9 +40,8 @@ from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from kstoolkit.formats.serdes import Serde
     from kstoolkit.moments import Moment
     from kstoolkit.stores.discovery.found import FoundSegment, FoundStore
     from kstoolkit.stores.growth.fields import KeyFields
@@ -59,10 +57,8 @@ def _measured_growth(
     opened: Iterable[Store] = (),
     retention: Duration | None = None,
     now: Moment | None = None,
-    watermark: Moment | None = None,
     checkpoint: CheckpointUse | None = None,
     prefix_bytes: int | None = None,
-    key_serde: str | Serde | Callable[[bytes], Any] | None = None,
     fields: KeyFields | None = None,
     top: int = 10,
 ) -> Growth:
@@ -70,16 +66,14 @@ def _measured_growth(
 
     ``found`` is what its place says of it: its kind, segments and size. ``opened`` are its
     RocksDBs, one or one a segment, each looked at before the next is asked for; they tell of
-    deletions. ``watermark`` is Spark's, if no ``checkpoint`` tells it. ``fields`` of Spark's keys
-    are summed up by; without, keys are whole.
+    deletions. ``fields`` of Spark's keys are summed up by; without, keys are whole.
     """
     _check(top=top, prefix_bytes=prefix_bytes)
     source = cast("RowSource", getattr(store, "source", store))
-    serde = getattr(store, "key_serde", None) if key_serde is None else serde_of(key_serde)
     segments: Records[FoundSegment] = Records((), "segments") if found is None else found.segments
-    watermark_ms, now_ms = (None if at is None else moment_ms(at) for at in (watermark, now))
+    now_ms = None if now is None else moment_ms(now)
     retention_ms = None if retention is None else parse_duration(retention)
-    cut_ms = watermark_ms if checkpoint is None else checkpoint.cut_ms
+    cut_ms = None if checkpoint is None else checkpoint.cut_ms
     tallies = _no_rows_yet(found, cut_ms, prefix_bytes, fields)
     for rows in source.read(Asked()):
         tallies.add(rows)
@@ -98,14 +92,21 @@ def _measured_growth(
         segments=uses,
         windows=windows_of(tallies, horizon, top),
         prefixes=prefixes_of(tallies, top),
-        keys=keys_of(tallies, top, serde),
+        keys=keys_of(tallies, top, getattr(store, "key_serde", None)),
         ages=ages_of(tallies, horizon, checkpoint),
         by=() if fields is None else fields.by,
         fields=fields_of(tallies, top),
         checkpoint=checkpoint,
         # Asked once the rows were read: only then some of it shows to be damaged.
         left_out=tuple(map(str, getattr(store, "left_out", ()))),
-        **_sums(tallies),
+        num_rows=tallies.num_rows,
+        data_bytes=tallies.data_bytes,
+        num_untimed_rows=tallies.num_untimed,
+        num_undecoded_rows=tallies.num_torn,
+        num_keys=tallies.keys.num_keys,
+        num_prefixes=tallies.prefixes.num_keys,
+        num_windows=num_windows(tallies),
+        num_without_fields=0 if tallies.fields is None else tallies.fields.num_without,
         size_bytes=None if found is None else found.size_bytes,
         disk_bytes=None if found is None else found.disk_bytes,
         unknown=_unknown(tallies, found, why_no_ages(tallies, horizon, checkpoint)),
@@ -127,19 +128,6 @@ def _no_rows_yet(
         prefix_bytes=prefix_bytes,
         fields=None if fields is None else FieldTally(fields),
     )
-
-
-def _sums(tallies: Tallies) -> dict[str, Any]:
-    return {
-        "num_rows": tallies.num_rows,
-        "data_bytes": tallies.data_bytes,
-        "num_untimed_rows": tallies.num_untimed,
-        "num_undecoded_rows": tallies.num_torn,
-        "num_keys": tallies.keys.num_keys,
-        "num_prefixes": tallies.prefixes.num_keys,
-        "num_windows": num_windows(tallies),
-        "num_without_fields": 0 if tallies.fields is None else tallies.fields.num_without,
-    }
 
 
 def _check(**given: int | None) -> None:

@@ -316,16 +316,12 @@ def kind_of(operator: OperatorMetadata, store: str, schemas: Sequence[FamilySche
 
 def _of_variables(operator: OperatorMetadata, schemas: Sequence[FamilySchema]) -> str:
     names = ", ".join(each.name for each in operator.variables if not each.name.startswith("$"))
-    if _holds_count_blocks(schemas):
-        return f"transformWithState: {names} (binary blocks of counts)"
-    return f"transformWithState: {names or 'no state variables'}"
-
-
-def _holds_count_blocks(schemas: Sequence[FamilySchema]) -> bool:
-    return any(
+    if any(
         each.name == _OURS and each.user_key is not None and each.value.names == ["block"]
         for each in schemas
-    )
+    ):
+        return f"transformWithState: {names} (binary blocks of counts)"
+    return f"transformWithState: {names or 'no state variables'}"
 
 
 _SINCE = "rows that were changed since the latest snapshot are not counted anywhere"

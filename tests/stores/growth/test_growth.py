@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.columns import ByteColumn
+from kstoolkit.formats.serdes import serde_of
 from kstoolkit.stores.growth.growth import _measured_growth
 from kstoolkit.stores.growth.records import CheckpointUse, Eviction
 from kstoolkit.stores.growth.tallies import SegmentTally, Tallies
@@ -262,28 +264,22 @@ def test_versions_at_both_ends_of_a_segment_tell_its_length_exactly() -> None:
 def test_rows_at_or_before_sparks_watermark_are_counted() -> None:
     ends = [NOON_MS + at * MINUTE_MS for at in range(4)]
     rows = part([b"a"] * 4, start=[end - MINUTE_MS for end in ends], end=ends)
-    store = found("aggregation", engine="spark")
-    found_ = _measured_growth(Listed([rows]), found=store, watermark=ends[1])
+    found_ = of_spark(rows, CheckpointUse(Eviction.WATERMARK, NOON_MS, ends[1]))
     assert (found_.expired.num_below_watermark, found_.expired.below_watermark_bytes) == (2, 18)
     assert found_.verdict[0].startswith(
         "2 rows (18 B), 50 % of the rows, are those whose windows end at or before the watermark, "
         "2023-11-15 12:01 UTC."
     )
-    assert (
-        _measured_growth(Listed([rows]), found=store, watermark=0)
-        .verdict[0]
-        .startswith("No row is at")
-    )
-    nothing = _measured_growth(Listed([rows]), found=store)
+    none = of_spark(rows, CheckpointUse(Eviction.WATERMARK, NOON_MS, 0))
+    assert none.verdict[0].startswith("No row is at")
+    nothing = _measured_growth(Listed([rows]), found=found("aggregation", engine="spark"))
     assert nothing.expired.unknown["num_below_watermark"] == "no watermark was given"
     assert "a watermark or a time to live decides, and none is known" in nothing.verdict[-1]
 
 
 def test_without_windows_it_is_a_rows_own_time_that_the_watermark_is_held_against() -> None:
     rows = stamped(("a", NOON_MS), ("b", NOON_MS + 1), ("c", None))
-    found_ = _measured_growth(
-        Listed([rows]), found=found("dedup", engine="spark"), watermark=NOON_MS
-    )
+    found_ = of_spark(rows, CheckpointUse(Eviction.WATERMARK, NOON_MS, NOON_MS))
     assert found_.expired.num_below_watermark == 1
 
 
@@ -298,13 +294,9 @@ row_parts = st.lists(
 def test_sums_by_key_prefix_and_window_are_those_of_a_dict(
     parts: list[list[tuple[str, int]]], prefix_bytes: int
 ) -> None:
-    found_ = _measured_growth(
-        Listed([windows(*rows) for rows in parts]),
-        found=found("window"),
-        prefix_bytes=prefix_bytes,
-        key_serde="string",
-        top=10_000,
-    )
+    rows_in_parts = Listed([windows(*rows) for rows in parts])
+    store: Any = SimpleNamespace(source=rows_in_parts, key_serde=serde_of("string"))
+    found_ = _measured_growth(store, found=found("window"), prefix_bytes=prefix_bytes, top=10_000)
     rows = [
         (user.encode(), start, len(user.encode()) + 8) for part in parts for user, start in part
     ]
@@ -367,7 +359,7 @@ def test_one_row_is_spoken_of_as_one() -> None:
 def test_only_as_many_are_named_as_asked_for() -> None:
     found_ = measured(windows(*((f"user-{at}", at) for at in range(40))), top=3)
     assert (len(found_.keys), len(found_.windows), len(found_.prefixes)) == (3, 3, 3)
-    for bad in ({"top": 0}, {"prefix_bytes": 0}, {"retention": "soon"}, {"key_serde": "x"}):
+    for bad in ({"top": 0}, {"prefix_bytes": 0}, {"retention": "soon"}):
         with pytest.raises(ConfigurationError):
             measured(windows(("a", 0)), **bad)
 
