@@ -542,15 +542,13 @@ _LOOK_SECONDS = 0.1
 _SLOW_CLIENT_SECONDS = 5.0
 
 
-def serve_replica(
-    collector: ReplicaCollector, *, port: int = 0, host: str = "127.0.0.1"
-) -> MetricsServer:
+def serve_replica(collector: ReplicaCollector, *, port: int = 0) -> MetricsServer:
     """Return a server of a replica's figures as Prometheus text, until it is closed.
 
     ``collector`` is told how the restore goes; all else is as of :func:`serve_metrics`.
     """
     _need_prometheus()
-    return MetricsServer(collector, host, port)
+    return MetricsServer(collector, "127.0.0.1", port)
 
 
 def serve_metrics(

@@ -231,16 +231,10 @@ def _python_workers(java_pid: int) -> list[int] | None:
     if not (_PROC / "self").exists():
         return None
     children: dict[int, list[int]] = {}
-    for pid, parent in _parents():
-        children.setdefault(parent, []).append(pid)
-    return [pid for pid in _below(java_pid, children) if _is_worker(pid)]
-
-
-def _parents() -> Iterator[tuple[int, int]]:
     for path in _PROC.glob("[0-9]*/stat"):
-        found = _PARENT.match(_text(path))
-        if found:
-            yield int(path.parent.name), int(found[1])
+        if found := _PARENT.match(_text(path)):
+            children.setdefault(int(found[1]), []).append(int(path.parent.name))
+    return [pid for pid in _below(java_pid, children) if _is_worker(pid)]
 
 
 def _below(pid: int, children: Mapping[int, Sequence[int]]) -> Iterator[int]:

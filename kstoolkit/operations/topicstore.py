@@ -380,7 +380,11 @@ def topic_store(
     as_they_are = read_as.kind is not None and not any(counted.values())
     if first is not None and not as_they_are and _are_counts(first):
         parts.close()
-        _check_is_whole(address, partition)
+        if partition is not None:
+            message = (
+                f"Partition {partition} of {address} is asked for, which holds a run's counts."
+            )
+            raise ConfigurationError(message, hint="Leave it out: a user's counts may lie in any.")
         topic = kafka_changelog(str(address), options=options)
         size_ms = read_as.window_size_ms
         return CountedTopic(topic, window_ms=size_ms, counted=counted, scratch=scratch)
@@ -408,9 +412,3 @@ def _as_beside(read_as: ReadAs, beside: HasRows | None) -> ReadAs:
         kind=kind if read_as.kind is None else read_as.kind,
         window_size_ms=size_ms if read_as.window_size_ms is None else read_as.window_size_ms,
     )
-
-
-def _check_is_whole(address: Address, partition: int | None) -> None:
-    if partition is not None:
-        message = f"Partition {partition} of {address} is asked for, which holds a run's counts."
-        raise ConfigurationError(message, hint="Leave it out: a user's counts may lie in any.")

@@ -168,7 +168,8 @@ class _OpenSegments:
                 segment = self._segment(window_ms, start_ms)
                 return default if segment is None else question(segment)
             except (FormatError, StoreFault):
-                self._forget(window_ms, start_ms)
+                with self._lock:
+                    self._open.pop((window_ms, start_ms), None)
                 time.sleep(0.02)
                 self.refresh(now=True)
         segment = self._segment(window_ms, start_ms)
@@ -221,10 +222,6 @@ class _OpenSegments:
             if len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
             return self._open[name][1]
-
-    def _forget(self, window_ms: int, start_ms: int) -> None:
-        with self._lock:
-            self._open.pop((window_ms, start_ms), None)
 
 
 _PAGE_USERS = 10_000

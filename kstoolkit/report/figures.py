@@ -120,7 +120,9 @@ def _svg_of(figure: Figure, *, name: str, label: str) -> Html:
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         figure.savefig(target, format="svg", metadata=_NO_METADATA, facecolor="auto")
     root = ET.fromstring(target.getvalue())  # noqa: S314 - drawn a moment ago, not received
-    _drop(root, {"metadata", "style"})
+    for parent in list(root.iter()):
+        for child in [each for each in parent if _local(each.tag) in {"metadata", "style"}]:
+            parent.remove(child)
     has_face = figure.patch.get_visible() and figure.get_facecolor()[-1] != 0
     colors = {} if has_face else _VARIABLES
     for node in root.iter():
@@ -186,12 +188,6 @@ def _rename(node: ET.Element, name: str, used: set[str]) -> None:
             node.attrib[key] = _REFERENCE.sub(rf"#{name}-\1", value)
     if own in used:
         node.attrib["id"] = f"{name}-{own}"
-
-
-def _drop(root: ET.Element, tags: set[str]) -> None:
-    for parent in list(root.iter()):
-        for child in [child for child in parent if _local(child.tag) in tags]:
-            parent.remove(child)
 
 
 def _local(name: str) -> str:

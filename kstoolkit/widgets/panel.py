@@ -446,12 +446,9 @@ class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
     >>> replay.take([0, 250, 500])
     >>> replay.at_ms
     500
-    >>> replay.go_to(250)
+    >>> replay.step(-1)
     >>> replay.choice.label
     '0.25 s'
-    >>> replay.step(-1)
-    >>> replay.at_ms
-    0
     >>> replay.close()
     """
 
@@ -485,11 +482,6 @@ class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
         self.choice.options = [(f"{each / 1e3:.2f} s", each) for each in times_ms]
         self.choice.index = len(times_ms) - 1
         self.choice.observe(self._stepped, "value")
-
-    def go_to(self, at_ms: int) -> None:
-        """Go to the last step by a time."""
-        times = [value for _, value in self.choice.options]
-        self.choice.index = max(sum(each <= at_ms for each in times) - 1, 0)
 
     def step(self, by: int) -> None:
         """Go so many steps on, not beyond the last or the first; what plays is paused."""

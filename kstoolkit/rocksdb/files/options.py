@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"OPTIONS-(\d+)")
 _TITLE = re.compile(r'\[\s*([\w/]+)\s*(?:"(.*)")?\s*\]')
 _ESCAPED = re.compile(r"\\(.)")
+_COMMENT = re.compile(r"(?<!\\)#")  # after a backslash, it is part of a value
 _CONTROLS = {"n": "\n", "r": "\r"}
 
 
@@ -73,7 +74,8 @@ def parse_options(text: str) -> Records[OptionsSection]:
     {'num_levels': '7'}
     """
     sections: list[OptionsSection] = []
-    for line in map(_without_comment, text.splitlines()):
+    for each in text.splitlines():
+        line = _COMMENT.split(each, maxsplit=1)[0].strip()
         if title := _TITLE.fullmatch(line):
             family = None if title[2] is None else _unescaped(title[2])
             sections.append(OptionsSection(title[1], family, {}))
@@ -99,11 +101,6 @@ def _last(sections: list[OptionsSection], at: str) -> OptionsSection:
         message = f"This is no OPTIONS file of RocksDB: no section before {at!r}."
         raise FormatError(message, hint="Give the folder of a store, or an OPTIONS-<number> file.")
     return sections[-1]
-
-
-def _without_comment(line: str) -> str:
-    """Return a line up to its comment; a ``#`` after a backslash is part of a value."""
-    return re.split(r"(?<!\\)#", line, maxsplit=1)[0].strip()
 
 
 def _unescaped(text: str) -> str:

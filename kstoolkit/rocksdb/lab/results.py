@@ -413,12 +413,8 @@ class Listener:
     def begin(self, workload: Workload, profiles: Sequence[str]) -> None:
         """Learn what is written, and under which profiles, before the first one's trial.
 
-        Parameters
-        ----------
-        workload
-            With the number of its writes, also if it replays rows.
-        profiles
-            Their names, in the order of their trials.
+        The workload has the number of its writes, also if it replays rows; profiles are in the
+        order of their trials.
         """
 
     def hear(self, moment: Moment) -> None:

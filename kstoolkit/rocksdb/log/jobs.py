@@ -215,15 +215,16 @@ class Compaction(BackgroundJob):
     def of_job(cls, job: JobEvents) -> Compaction:
         """Build the record of what was logged of a job."""
         started, finished = job.started, job.finished
-        inputs = _files_by_level(started) if started else None
+        levels = {name: _INPUT_LEVEL.fullmatch(name) for name in started}
+        inputs = {int(at[1]): len(list_in(started, name)) for name, at in levels.items() if at}
         records_in = number_in(finished, "num_input_records")
         records_out = number_in(finished, "num_output_records")
         known = records_in is not None and records_out is not None and not job.failed
         values = _job_figures(job) | {
             "reason": text_in(started, "compaction_reason"),
-            "from_levels": None if inputs is None else tuple(sorted(inputs)),
+            "from_levels": tuple(sorted(inputs)) if started else None,
             "to_level": number_in(finished, "output_level"),
-            "num_files_in": None if inputs is None else sum(inputs.values()),
+            "num_files_in": sum(inputs.values()) if started else None,
             "num_files_out": 0 if job.failed else number_in(finished, "num_output_files"),
             "input_bytes": number_in(started, "input_data_size"),
             "output_bytes": 0 if job.failed else number_in(finished, "total_output_size"),
@@ -277,15 +278,6 @@ class Compaction(BackgroundJob):
         dropped = _count(self.num_records_dropped, "records")
         how = unfinished(self) or f"{format_bytes(self.output_bytes)}, {dropped} dropped"
         return f"{files}, {size}, {levels} to {to_level}: {how} ({self.reason})"
-
-
-def _files_by_level(event: Event) -> dict[int, int]:
-    """Return how many files of each level went in."""
-    return {
-        int(match[1]): len(list_in(event, name))
-        for name in event
-        if (match := _INPUT_LEVEL.fullmatch(name))
-    }
 
 
 def _count(number: int | None, kind: str) -> str:

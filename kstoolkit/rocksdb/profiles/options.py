@@ -118,11 +118,6 @@ _LOG_LEVELS = {
 }
 
 
-def word_of(words: Words, in_options: str) -> str | None:
-    """Return our word for a value as an OPTIONS file writes it; None if there is none."""
-    return next((word for word, each in words.items() if each.in_options == in_options), None)
-
-
 class OptionPlace(StrEnum):
     """Where RocksDB's OPTIONS files hold an option."""
 
@@ -672,7 +667,8 @@ def _parsed(option: Option, text: str) -> tuple[Any, str | None]:
 def _worded(option: Option, text: str) -> tuple[Any, str | None]:
     several = isinstance(option.default, tuple)
     parts = [part for part in text.split(":") if part] if several else [text]
-    words = [word_of(option.words, part) for part in parts]
+    in_words = {each.in_options: word for word, each in option.words.items()}
+    words = [in_words.get(part) for part in parts]
     if None in words:
         return None, f"the OPTIONS file says {text!r}, for which there is no word here"
     return (tuple(words) if several else words[0]), None

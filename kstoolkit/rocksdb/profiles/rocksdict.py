@@ -202,16 +202,10 @@ class SharedMemory:
     ) -> SharedMemory:
         """Make the objects; memtables can take no room from a cache that isn't there.
 
-        Parameters
-        ----------
-        cache_bytes
-            Size of the cache; 0: none.
-        memtables_bytes
-            What all memtables together may take; 0: no limit but each store's own.
-        memtables_in_cache
-            Whether memtables take their room from the cache, so that its size bounds both.
-        allow_stall
-            Whether writers wait when the memtables are over their budget.
+        ``cache_bytes`` 0 is no cache; ``memtables_bytes`` is what all memtables together may take,
+        0: no limit but each store's own. With ``memtables_in_cache`` they take their room from the
+        cache, so that its size bounds both; with ``allow_stall`` writers wait when memtables are
+        over their budget.
         """
         cache = Cache(cache_bytes) if cache_bytes else None
         if not memtables_bytes:
