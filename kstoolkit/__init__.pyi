@@ -8,6 +8,7 @@ from .events.sources import files as files
 from .events.sources import frame as frame
 from .events.topics import kafka_topic as kafka_topic
 from .findings.evaluation import evaluate as evaluate
+from .findings.rulefiles import load_rules as load_rules
 from .findings.rules import Budget as Budget
 from .findings.rules import Campaign as Campaign
 from .findings.rules import Ceiling as Ceiling
@@ -17,7 +18,6 @@ from .findings.rules import Exempt as Exempt
 from .findings.rules import Longer as Longer
 from .findings.rules import TooEven as TooEven
 from .findings.rules import Unusual as Unusual
-from .findings.rules import load_rules as load_rules
 from .kafka.cluster import ensure_topic as ensure_topic
 from .kafka.outputs import kafka_changelog as kafka_changelog
 from .kafka.outputs import kafka_findings as kafka_findings

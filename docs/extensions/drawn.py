@@ -36,7 +36,11 @@ PAGES = {
         [
             *("kstoolkit.findings.tails", "kstoolkit.findings.peers"),
             *("kstoolkit.findings.baselines", "kstoolkit.findings.lasting"),
-            "kstoolkit.findings.rules",
+            *(
+                "kstoolkit.counters.distinct",
+                "kstoolkit.findings.rules",
+                "kstoolkit.findings.rulefiles",
+            ),
             *("kstoolkit.findings.scoring", "kstoolkit.findings.ranking"),
             *("kstoolkit.rocksdb.memory", "kstoolkit.rocksdb.advice", "kstoolkit.rocksdb.lab"),
             "kstoolkit.windows",

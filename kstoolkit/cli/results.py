@@ -137,7 +137,8 @@ def find(
     Nothing is counted again; the findings are printed and not kept. The fields of --json
     are those of findings.
     """
-    from kstoolkit.findings.rules import DEFAULT_RULES, load_rules  # noqa: PLC0415
+    from kstoolkit.findings.rulefiles import load_rules  # noqa: PLC0415
+    from kstoolkit.findings.rules import DEFAULT_RULES  # noqa: PLC0415
     from kstoolkit.pipeline.find import find as judged  # noqa: PLC0415
 
     chosen = DEFAULT_RULES if rules is None else load_rules(rules)

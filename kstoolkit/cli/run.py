@@ -137,7 +137,7 @@ def run(
         _check_bounded(trigger=trigger, restarts_per_hour=restarts_per_hour, alive_file=alive_file)
     from kstoolkit.cli import counting  # noqa: PLC0415 - loads Spark
     from kstoolkit.events.sources import files  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.findings.rules import load_rules  # noqa: PLC0415
+    from kstoolkit.findings.rulefiles import load_rules  # noqa: PLC0415
     from kstoolkit.pipeline.pipeline import Pipeline  # noqa: PLC0415
 
     columns: dict[str, Any] = {

@@ -36,6 +36,7 @@ from kstoolkit.events.files import Changes, gone_from
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic, shared
+from kstoolkit.findings.rulefiles import rules_to_json
 from kstoolkit.findings.rules import (
     DEFAULT_RULES,
     Distinct,
@@ -47,7 +48,6 @@ from kstoolkit.findings.rules import (
     material_floor,
     needs_baseline,
     of_parts,
-    rules_to_json,
     watched,
 )
 from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings

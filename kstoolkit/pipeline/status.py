@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from kstoolkit.changelog.changelog import BatchFolders, asked, numbered_rows
 from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.events.event import REASONS
-from kstoolkit.findings.rules import rules_from_json, windowed
+from kstoolkit.findings.rulefiles import rules_from_json
+from kstoolkit.findings.rules import windowed
 from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch, StateSize, told_after
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog

@@ -24,7 +24,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from kstoolkit.events.event import REASONS
-from kstoolkit.findings.rules import DEFAULT_RULES, rules_from_json
+from kstoolkit.findings.rulefiles import rules_from_json
+from kstoolkit.findings.rules import DEFAULT_RULES
 from kstoolkit.findings.stories import by_parts
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
 from kstoolkit.pipeline.run import LevelCounts, sampled_letters

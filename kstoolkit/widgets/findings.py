@@ -15,7 +15,7 @@ from traitlets import TraitError
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Choice, Findings, evidence, in_short
-from kstoolkit.findings.rules import exempt_user, known_users, rules_from_json
+from kstoolkit.findings.rulefiles import exempt_user, known_users, rules_from_json
 from kstoolkit.markup import Html, joined, plain, sentence, shortened
 from kstoolkit.markup import element as html
 from kstoolkit.records import counted

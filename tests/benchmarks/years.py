@@ -35,7 +35,8 @@ from kstoolkit.counters.counters import Counters, buckets_of
 from kstoolkit.events.event import letters
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.peers import MOMENTS_SCHEMA
-from kstoolkit.findings.rules import DEFAULT_RULES, rules_to_json
+from kstoolkit.findings.rulefiles import rules_to_json
+from kstoolkit.findings.rules import DEFAULT_RULES
 from kstoolkit.pipeline.batches import MicroBatch, StateSize
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from kstoolkit.pipeline.tidying import tidy

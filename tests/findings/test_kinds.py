@@ -14,7 +14,8 @@ from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.lasting import Watch
 from kstoolkit.findings.peers import kinds_of, of_all_kinds, of_kinds, pools_of
-from kstoolkit.findings.rules import of_parts, rules_from_json, rules_to_json
+from kstoolkit.findings.rulefiles import rules_from_json, rules_to_json
+from kstoolkit.findings.rules import of_parts
 from kstoolkit.findings.stories import find_in_windows
 from tests.findings.made import HOUR
 

@@ -17,7 +17,8 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.lasting import RISING, Rise, Watch, evenness
-from kstoolkit.findings.rules import of_parts, rules_from_json, rules_to_json
+from kstoolkit.findings.rulefiles import rules_from_json, rules_to_json
+from kstoolkit.findings.rules import of_parts
 from kstoolkit.findings.stories import find_in_windows
 from tests.findings.made import DAY, HOUR, counted, hourly
 

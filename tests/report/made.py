@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.events.event import letters
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
-from kstoolkit.findings.rules import DEFAULT_RULES, rules_to_json
+from kstoolkit.findings.rulefiles import rules_to_json
+from kstoolkit.findings.rules import DEFAULT_RULES
 from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import OutputError
 from kstoolkit.events.event import REASONS
-from kstoolkit.findings.rules import Ceiling, Unusual, rules_to_json
+from kstoolkit.findings.rulefiles import rules_to_json
+from kstoolkit.findings.rules import Ceiling, Unusual
 from kstoolkit.markup import element, plain
 from kstoolkit.report.report import Report
 from kstoolkit.report.runs import _command_of, _origin_of, _stories, title_of
