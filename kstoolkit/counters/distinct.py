@@ -18,12 +18,14 @@ is an Arrow IPC stream with ZSTD-compressed buffers, behind a version byte: ``us
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.counters.bucket import NEVER
 from kstoolkit.counters.counters import Counters, buckets_of, hashes_of, prune
 from kstoolkit.errors import FormatError
 
@@ -72,7 +74,7 @@ class Touched:
         is_item = np.append(np.asarray(pc.binary_length(texts)) > 0, False)
         place = np.asarray(pc.fill_null(what.indices, len(texts)))
         rows = np.flatnonzero(is_item[place])
-        hashes = _mixed(hashes_of(texts))
+        hashes = _mixed(hashes_of(_short(texts)))
         zeros = _BITS - np.frexp((hashes >> np.uint64(64 - _BITS)).astype(np.float64))[1]
         return cls._highest(
             who.dictionary.cast(pa.string()),
@@ -169,6 +171,19 @@ class Touched:
 _COLUMNS = ("start_ms", "register", "rank")
 
 
+def _short(texts: pa.Array) -> pa.Array:
+    """Return texts, each long one by its digest: eight bytes at a time, it would take seconds."""
+    is_long = np.asarray(pc.binary_length(texts)) > _LONGEST
+    if not is_long.any():
+        return texts
+    long = texts.filter(pa.array(is_long)).cast(pa.binary())
+    digests = [blake2b(text.as_buffer(), digest_size=32).hexdigest() for text in long]
+    return pc.replace_with_mask(texts, pa.array(is_long), pa.array(digests, pa.string()))
+
+
+_LONGEST = 1024
+
+
 def _differ(keys: Sequence[NDArray[np.generic]]) -> NDArray[np.bool_]:
     """Return which rows but the last have another key than the one behind them."""
     return np.asarray(np.logical_or.reduce([key[1:] != key[:-1] for key in keys]))
@@ -203,11 +218,12 @@ class OpenSketches:
     prefix: str
     length_ms: int
 
-    def add(self, came: Touched) -> None:
-        """Put in what was touched."""
+    def add(self, came: Touched, *, from_ms: int = NEVER) -> None:
+        """Put in what was touched; windows that begin before then are forgotten on the way."""
         segment = came.start_ms // self.length_ms * self.length_ms
         for start_ms in np.unique(segment).tolist():
-            both = [self._at(start_ms), came.take(segment == start_ms)]
+            known = self._at(start_ms)
+            both = [known.take(known.start_ms >= from_ms), came.take(segment == start_ms)]
             self.blocks.put(f"{self.prefix}{start_ms}", Touched.merge(both).encode())
 
     def between(self, from_ms: int, until_ms: int) -> Iterator[tuple[int, Touched]]:

@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,8 @@ def read_csv_rows(
         ragged.append((_shown(row.text or ""), told))
         return "skip"
 
-    places = [header.index(name) for name in columns]
+    event = replace(columns, items=())  # whatever is in an item, the event is one
+    places = [header.index(name) for name in event]
     options = _options(len(header), blank_lines + 1, chunk_bytes, skip)
     clean = _Clean(open_stream(path))
     try:

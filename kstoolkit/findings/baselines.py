@@ -355,9 +355,11 @@ class Baselines:
             raise FormatError(message, hint=_DAMAGED) from error
         told = cells.schema.metadata
         size_ms, every_ms, closed_ms = (int(told[key.encode()]) for key in _WINDOW)
-        if told.get(_GROUP) != _group(watch).get(_GROUP):
-            return cls.empty(size_ms, every_ms, watch)
-        read = Cells.from_table(cells, firsts["action"].combine_chunks())
+        actions = firsts["action"].combine_chunks()
+        if told.get(_GROUP) != _group(watch).get(_GROUP):  # a user's own past is the same
+            cells, firsts = _regrouped(cells, watch, had_kinds=_GROUP in told), firsts.slice(0, 0)
+            actions, _ = encoded(cells["action"])
+        read = Cells.from_table(cells, actions)
         sums = np.column_stack([firsts[name].to_numpy() for name in _FIRSTS])
         return cls(size_ms, every_ms, read, sums, closed_ms, watch)
 
@@ -569,6 +571,17 @@ class Baselines:
 
 def _group(watch: Watch) -> dict[bytes, bytes]:
     return {} if watch.group is None else {_GROUP: watch.group.encode()}
+
+
+def _regrouped(cells: pa.Table, watch: Watch, *, had_kinds: bool) -> pa.Table:
+    """Return cells as of other kinds of users, sorted anew; what first windows had is not known."""
+    action = cells["action"].cast(pa.string())
+    if had_kinds:
+        action = pa.chunked_array([of_all_kinds(action.combine_chunks())])
+    told = of_kinds(cells["user"], action, watch.group)
+    cells = cells.set_column(cells.schema.get_field_index("action"), "action", told)
+    (_, user), (_, what) = encoded(cells["user"]), encoded(cells["action"])
+    return cells.take(pa.array(np.lexsort((what, user))))
 
 
 def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

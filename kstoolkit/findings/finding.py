@@ -59,7 +59,7 @@ def sentence(finding: Finding) -> str:
     did = f"{_what(finding)} {often}" if finding.by != () else _in_all(finding.count)
     who = f"{finding.user} did {did}"
     if finding.kind == DISTINCT:
-        who = f"{finding.user} had about {format_count(finding.count)} {finding.what}"
+        who = f"{finding.user} had about {format_count(finding.count)} different “{finding.action}”"
     if finding.kind == CAMPAIGN:
         what = "anything" if finding.by == () else _what(finding)
         who = f"{counted(finding.count, 'users')} did {what} for the first time"
@@ -406,7 +406,7 @@ class Finding(Viewed):
     def what(self) -> str:
         """What was done for people: the action, or its parts one behind the other."""
         if self.kind == DISTINCT:
-            return f"different “{self.action}”"
+            return f"different {self.action}"
         return ", ".join(self.values()) or ALL_TOGETHER
 
     @property

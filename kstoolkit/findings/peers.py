@@ -55,6 +55,7 @@ def codes_in(column: pa.Array | pa.ChunkedArray, known: pa.Array) -> Integers:
 
 
 _OF_KIND = "\x1d"
+_WHOLE_KIND = "\x1e"  # not _OF_KIND: of sums over all actions the text is empty
 
 
 def kinds_of(users: pa.Array | pa.ChunkedArray, group: str) -> pa.Array | pa.ChunkedArray:
@@ -67,12 +68,12 @@ def kinds_of(users: pa.Array | pa.ChunkedArray, group: str) -> pa.Array | pa.Chu
     """
     try:
         texts = pc.extract_regex(users, "(?P<kind>" + group + ")")
-    except (pa.ArrowInvalid, TypeError) as error:
+        kinds = pc.struct_field(texts, "kind")
+    except (pa.ArrowInvalid, TypeError, UnicodeEncodeError) as error:
         message = f"group = {group!r} is no regular expression that could tell kinds: {error}."
         hint = "Write RE2's syntax without groups that capture, such as '^(?:svc|bot)-'."
         raise ConfigurationError(message, hint=hint) from error
-    kinds = pc.fill_null(pc.struct_field(texts, "kind"), "")
-    return pc.replace_substring(kinds, _OF_KIND, "")
+    return pc.replace_substring(pc.fill_null(kinds, ""), _OF_KIND, "")
 
 
 def of_kinds(
@@ -108,11 +109,11 @@ def whole_kind(actions: pa.Array) -> pa.Array:
     Examples
     --------
     >>> whole_kind(pa.array(["svc-\x1dx", "x"])).to_pylist()
-    ['svc-\x1d', None]
+    ['svc-\x1e', None]
     """
     has_kind = pc.match_substring(actions, _OF_KIND)
     kinds = pc.list_element(pc.split_pattern(actions, _OF_KIND, max_splits=1), 0)
-    whole = pc.binary_join_element_wise(kinds, "", _OF_KIND)
+    whole = pc.binary_join_element_wise(kinds, "", _WHOLE_KIND)
     return pc.if_else(has_kind, whole, pa.scalar(None, pa.string()))
 
 

@@ -89,7 +89,7 @@ def _tumbling(window: Duration | Window, kind: str) -> Window:
     given = as_window(window)
     if isinstance(given, Session) or given.every_ms != given.size_ms:
         message = f"{kind} compares windows that follow each other, and {given.label} do not."
-        raise ConfigurationError(message, hint=f"Write for instance {kind}('1 hour').")
+        raise ConfigurationError(message, hint="Give a length, as '1 hour'.")
     return given
 
 

@@ -234,7 +234,7 @@ class _Evidence:
             self.is_open = np.asarray(rows["is_open"].to_numpy(), bool)
         self.history = np.where(self.n >= FEWEST_WINDOWS, KNOWN, np.where(self.n, YOUNG, FIRST))
         action = of_kinds(rows["user"], rows["action"], group)
-        self.peers = Peers.at(brief.pools, self.start_ms, action)
+        self.peers = Peers.at(brief.pools, self.start_ms, action, has_kinds=group is not None)
         self.expected = self.peers.expect(self.n, total, squares, factor)
         is_first = self.history == FIRST
         is_warm = self.start_ms >= brief.warm_ms

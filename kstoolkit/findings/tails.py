@@ -414,7 +414,14 @@ class Peers:
     cells: Integers
 
     @classmethod
-    def at(cls, pools: pa.Table, start_ms: Integers, action: pa.ChunkedArray) -> Peers:
+    def at(
+        cls,
+        pools: pa.Table,
+        start_ms: Integers,
+        action: pa.ChunkedArray,
+        *,
+        has_kinds: bool = False,
+    ) -> Peers:
         """Return the peers of each cell at its window, as they were when it began.
 
         An action of which too few are known takes what is known of all actions together, of its
@@ -428,6 +435,7 @@ class Peers:
         row = np.searchsorted(starts, start_ms, side="right") - 1
         all_of_them = _place(keys, row * width + width - 1)
         code, kind = _codes(action, known)
+        kind = kind if has_kinds else np.full(len(kind), -1)  # any text may hold the separator
         alike = _place(keys, np.where(kind < 0, -1, row * width + kind))
         alike = np.where(kind == -1, all_of_them, alike)
         mine = np.where(code < 0, alike, _place(keys, row * width + code))

@@ -54,7 +54,7 @@ def counting(
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tally = Tally(grain)
         for batch in batches:
-            broken = _broken(batch, is_json=is_json)
+            broken = _broken(batch, items=len(grain.names), is_json=is_json)
             if broken:
                 tally.set_aside(_unreadable(batch, broken, is_json=is_json))
             good = np.ones(batch.num_rows, bool)
@@ -77,10 +77,10 @@ def _rejected(batch: pa.RecordBatch, judged: Judged) -> pa.RecordBatch:
     return letters(judged.reasons, _raw(rows), file=rows.column("file").to_pylist())
 
 
-def _broken(batch: pa.RecordBatch, *, is_json: bool) -> dict[int, str]:
+def _broken(batch: pa.RecordBatch, *, items: int, is_json: bool) -> dict[int, str]:
     """Return why rows can't be read, by their places."""
     found: dict[int, str] = {}
-    for name in batch.schema.names[: -len(BESIDE)]:
+    for name in batch.schema.names[: -len(BESIDE) - items]:
         found |= dict.fromkeys(_without_utf8(batch.column(name)), _NO_UTF8)
     told = batch.column("broken")
     if is_json:

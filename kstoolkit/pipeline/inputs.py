@@ -12,6 +12,7 @@ import re
 import uuid
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -72,7 +73,11 @@ def check_input(source: Files, folder: RunFolder, tell: Log, *, live: bool) -> N
         files = "the file is empty" if len(found) == 1 else f"all {len(found)} files are empty"
         message = f"No events in {source.path!r}: {files}."
         raise InputError(message, hint="Fill it, or give another.")
-    check_columns(found, source.columns, source.file_format)
+    check_columns(found, replace(source.columns, items=()), source.file_format)
+    ledger = Ledger(folder.ledger)
+    counted = {entry.path for entry in ledger.entries(0, len(ledger))}
+    fresh = [path for path in found if path not in counted]  # the others had no such rule
+    check_columns(fresh, source.columns, source.file_format)
     if unread := there.unread_in_words():
         tell(unread)
     is_said = source.limits.input_timezone is not None or folder.ledger.exists()

@@ -279,7 +279,7 @@ class CascadeOperator(StatefulProcessor):
             if self.plan.processing_time:
                 size_ms = self.plan.cascade.windows[view.level].size_ms
                 came = replace(came, start_ms=came.start_ms * 0 + now_ms // size_ms * size_ms)
-            held.add(came.take(came.start_ms >= closing.from_ms))
+            held.add(came.take(came.start_ms >= closing.from_ms), from_ms=closing.from_ms)
 
         def counts(from_ms: int, until_ms: int) -> Iterator[tuple[int, Counters]]:
             for end_ms, touched in held.between(from_ms, until_ms):

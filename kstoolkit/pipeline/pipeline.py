@@ -551,8 +551,10 @@ class _Job:
             changes.look()  # what was told as it was found
             query.look = lambda: list(map(tell, changes.in_words()))
         if isinstance(source, Topic):
+            grain = _grain(self.pipeline)
+            topic = replace(source, columns=replace(source.columns, items=grain.names))
             retries.set_aside = PoisonSearch(
-                source, _grain(self.pipeline), self.folder, self.settings, query.check_wanted
+                topic, grain, self.folder, self.settings, query.check_wanted
             ).set_aside
         return query
 

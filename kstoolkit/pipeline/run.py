@@ -31,7 +31,7 @@ from kstoolkit.errors import (
 )
 from kstoolkit.events.event import OF_FILES, SCHEMA, DeadLetters, count_reasons
 from kstoolkit.events.files import Changes
-from kstoolkit.findings.finding import Choice, Findings, as_stored, expected, of_actions
+from kstoolkit.findings.finding import DISTINCT, Choice, Findings, as_stored, expected, of_actions
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.rules import Exempt, exempted
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_levels
@@ -322,6 +322,8 @@ def _is_told(finding: Finding, where: _Where, about: Finding | None) -> bool:
     """Whether a finding is of what a history shows: the same sums, if it is about one."""
     if about is not None and finding.by != about.by:
         return False
+    if about is not None and DISTINCT in {finding.kind, about.kind}:  # of items, not of events
+        return (finding.kind, finding.action) == (about.kind, about.action)
     return where.items() <= finding.parts.items()
 
 
@@ -344,7 +346,10 @@ def _level(
     if ends is not None and counters.end_ms is not None:
         np.maximum.at(ends, place, counters.end_ms)
     here = Findings(found.table.filter(pc.equal(found.table["window"], window.label)))
-    expecting = about if about and about.window == window.label else next(iter(here.top(1)), None)
+    of_events = Findings(here.table.filter(pc.not_equal(here.table["kind"], DISTINCT)))
+    expecting = next(iter(of_events.top(1)), None)
+    if about and about.window == window.label and about.kind != DISTINCT:
+        expecting = about
     # A range is of what its rule looks at: beside the sum of several actions it would mislead.
     is_of_one = len(np.unique(counters.action)) <= 1
     if expecting is not None and not is_of_one and set(expecting.parts) != set(where):

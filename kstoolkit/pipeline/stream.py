@@ -270,7 +270,7 @@ def counted_columns(
     df: DataFrame, columns: Columns, beside: list[Column], count: Counting
 ) -> DataFrame:
     """Return what expressions over a DataFrame's columns give, counted for the shuffle."""
-    items = (f"{name} touched" for name in columns.items)
+    items = (f"item {number}, {name}" for number, name in enumerate(columns.items))
     names = ("time", "user", *(columns.parts or ["action"]), *items)
     given = dict(zip(names, columns, strict=True))
     try:

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from kstoolkit.events.event import REASONS
+from kstoolkit.findings.finding import DISTINCT
 from kstoolkit.findings.rulefiles import rules_from_json
 from kstoolkit.findings.rules import DEFAULT_RULES
 from kstoolkit.findings.stories import by_parts
@@ -179,6 +180,8 @@ def _series(settings: Settings, level: pa.Table, finding: Finding, same: pa.Tabl
     is_whole = finding.by is None or finding.by == settings.parts
     level = level if is_whole else by_parts(level, finding.by)
     mine = _about(level, user=finding.user, action=finding.action)
+    if finding.kind == DISTINCT:  # no more is known of items than what was found
+        mine = same.filter(pc.equal(same["rule"], finding.rule))
     mine = mine.sort_by("window_start_ms")
     is_session, start = finding.session_end_ms is not None, finding.window_start_ms
     times, counts = mine["window_start_ms"].to_numpy(), mine["count"].to_numpy().astype(np.int64)
@@ -233,6 +236,9 @@ def _figure(name: str, story: _Story) -> Html:
     finding, series = story.finding, story.series
     label = f"{shortened(finding.what, 100)} by {shortened(finding.user, 100)}."
     drawn = drawing(series, name=name, label=f"{label} {described(series)}")
+    if finding.kind == DISTINCT:
+        told = f"{finding.what} in windows of {finding.window}; one without a bar was not found"
+        return framed(drawn, f"{told[0].upper()}{told[1:]}.")
     what = "windows of " if series.ends_ms is None else "each "
     return framed(drawn, f"Counts of {what}{finding.window}; {_without_bar(series)}.")
 

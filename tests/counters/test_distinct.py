@@ -99,6 +99,11 @@ def test_a_window_takes_170_bytes_at_most() -> None:
         assert len(sketches.encode()) / len(told(sketches)) < 170
 
 
+def test_long_items_are_told_apart() -> None:
+    items = ["x" * 4_000_000 + end for end in "abc"] + ["y" * 1_025, "y" * 1_024]
+    assert told(touched((0, "a", item) for item in items * 2)) == {(0, "a"): 5}
+
+
 def test_every_user_is_in_the_bucket_of_its_counts() -> None:
     users = pa.array([f"user {number}" for number in range(500)])
     items = pa.array([f"{number}" for number in range(500)])
@@ -122,6 +127,9 @@ def test_open_windows_are_held_until_they_are_closed() -> None:
     assert found == {(hour, "a"): 3 for hour in range(2, 13)}
     held.drop(11 * HOUR_MS)
     assert len(list(blocks.keys())) == 2
+    held.add(touched([(11, "b", "new")]), from_ms=10 * HOUR_MS)
+    part = list(held.between(6 * HOUR_MS, 12 * HOUR_MS))
+    assert told(part[0][1]) == {(10, "a"): 3, (11, "a"): 3, (11, "b"): 1}
 
 
 @pytest.mark.parametrize("block", [b"", b"\x02", b"\x01", b"\x01junk", b"\x09anything"])

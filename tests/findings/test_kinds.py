@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import kstoolkit as kst
@@ -50,14 +51,15 @@ def pools(counts: pa.Table, group: str | None) -> dict[Any, dict[str, Any]]:
     return {(row.pop("window_start_ms"), row.pop("action")): row for row in told}
 
 
-def test_each_kind_has_the_peers_that_it_has_alone() -> None:
+@pytest.mark.parametrize("what", ["x", ""])  # of sums over all actions it is empty
+def test_each_kind_has_the_peers_that_it_has_alone(what: str) -> None:
     everybody = world()
-    together = pools(hours(everybody), GROUP)
+    together = pools(hours(everybody, what), GROUP)
     for kind in ("svc-", ""):
         alone = {who: c for who, c in everybody.items() if who.startswith("svc-") == bool(kind)}
-        apart = pools(hours(alone), None)
+        apart = pools(hours(alone, what), None)
         for (start, action), told in apart.items():
-            name = f"{kind}\x1d{'' if action is None else action}"
+            name = f"{kind}\x1e" if action is None else f"{kind}\x1d{action}"
             assert together[start, name] == pytest.approx(told, nan_ok=True)
     starts = {start for start, _ in together}
     assert len(together) == 5 * len(starts)  # x and all of each kind, and all of all
@@ -86,14 +88,20 @@ def test_a_kind_of_few_is_judged_by_each_ones_own_past() -> None:
     assert {each.peers for each in told if each.user.startswith("bot-")} == {0}
 
 
-def test_what_is_learnt_among_other_kinds_is_not_read() -> None:
-    baselines = Baselines.empty(HOUR, watch=Watch(group=GROUP))
-    baselines.close(hours(world()), HOURS * HOUR)
-    block = baselines.encode()
-    assert len(Baselines.decode(block, Watch(group=GROUP)).cells) == 100
-    for other in (Watch(), Watch(group="^svc-")):
-        assert len(Baselines.decode(block, other).cells) == 0
-        assert Baselines.decode(block, other).closed_ms < 0
+@pytest.mark.parametrize("other", [None, "^svc-", "[0-4]$"])
+def test_who_is_among_other_kinds_keeps_its_own_past(other: str | None) -> None:
+    whole, at = hours(world()), 40 * HOUR
+    is_early = pc.less(whole["window_start_ms"], at)
+    told = []
+    for group in (GROUP, other):
+        baselines = Baselines.empty(HOUR, watch=Watch(2.0, evenness=True, group=group))
+        baselines.close(whole.filter(is_early), at)
+        baselines = Baselines.decode(baselines.encode(), Watch(2.0, evenness=True, group=other))
+        closed = baselines.close(whole.filter(pc.invert(is_early)), HOURS * HOUR)
+        names = sorted(closed.lasting.to_pylist(), key=str)
+        told.append((sorted(closed.material.to_pylist(), key=str), names))
+        assert len(baselines.cells) == 100
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("dictionary", [False, True])
@@ -117,7 +125,7 @@ def test_the_group_is_part_of_the_rule() -> None:
     assert shared[0] == kst.Unusual("1 hour", 2, group=GROUP)
 
 
-@pytest.mark.parametrize("group", ["(", "(a)", 5, ["x"]])
+@pytest.mark.parametrize("group", ["(", "(a)", 5, ["x"], "(?P<kind>a)", "\ud800"])
 def test_what_tells_no_kinds_is_refused(group: Any) -> None:
     with pytest.raises(ConfigurationError, match="no regular expression that could tell kinds"):
         kst.Unusual("1 hour", group=group)
@@ -128,3 +136,15 @@ def test_two_rules_on_the_same_counts_have_the_same_kinds() -> None:
     with pytest.raises(ConfigurationError, match="each among other kinds"):
         of_parts([one, other], ["action"])
     assert len(of_parts([one, kst.Unusual("1 hour", 9, by=[])], ["action"])) == 2
+
+
+def test_an_action_that_looks_as_of_a_kind_has_the_peers_of_all() -> None:
+    there = world()
+    there["p7"][60] = 500
+    told = [
+        find_in_windows({"1 hour": hours(there, action)}, [kst.Unusual("1 hour", 1)])
+        for action in ("a_b", "a\x1db")
+    ]
+    assert [each.user for each in told[0]] == [each.user for each in told[1]]
+    rare = pa.concat_tables([hours(there, "x"), hours({"p7": there["p7"] * 0 + 1}, "a\x1db")])
+    assert {each.peers for each in find_in_windows({"1 hour": rare}, [kst.Unusual("1 hour", 1)])}
