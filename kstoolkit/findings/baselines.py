@@ -38,6 +38,7 @@ learnt          int64                       how many windows had events
 total           int64                       sum of all that was learnt
 squares         double                      sum of its squares
 top, second     double                      the two highest counts, as aged as at ``last_ms``
+even_cosine …   float                       sums of the rhythm: :mod:`~kstoolkit.findings.rhythm`
 rise, highest   double                      evidence that the level has risen, and the highest of it
 rising_ms       double                      since when there is any, epoch ms UTC
 block, spread   double                      of the present 24 windows, Σ counts and Σ their squares
@@ -89,13 +90,18 @@ from kstoolkit.findings.peers import (
     streamed,
     streams_in,
 )
+from kstoolkit.findings.rhythm import is_odd, rhythm_of, wave_at
 from kstoolkit.findings.tails import PRIOR_DISPERSION, own_dispersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kstoolkit.findings.peers import Flags, Floats, Integers
+    from numpy.typing import NDArray
 
+    from kstoolkit.findings.peers import Flags, Floats, Integers
+    from kstoolkit.findings.rhythm import Waves
+
+    Singles = NDArray[np.float32]
     _Law = dict[str, Floats | Integers]
     """Columns of LASTING_SCHEMA by name."""
 
@@ -141,6 +147,10 @@ class Cells:
     squares: Floats
     top: Floats
     second: Floats
+    even_cosine: Singles
+    even_sine: Singles
+    odd_cosine: Singles
+    odd_sine: Singles
     watched: Floats
 
     @classmethod
@@ -159,7 +169,11 @@ class Cells:
             message = f"{len(table)} cells of which the actions are cut off"
             raise FormatError(message, hint=_DAMAGED)
         columns: dict[str, Any] = {
-            name: table[name].to_numpy().copy() for name in _COLUMNS if name != "key"
+            name: table[name].to_numpy().astype(kind)
+            if name in table.column_names
+            else np.zeros(len(table), kind)  # a rhythm was not kept before
+            for name, kind in _COLUMNS.items()
+            if name != "key"
         }
         told = [table[name].to_numpy() for name in _WATCHED if name in table.column_names]
         columns["watched"] = np.array(told, np.float64).reshape(len(told), len(table))
@@ -228,6 +242,9 @@ class Cells:
     def learn(self, cell: Integers, start_ms: int, count: Integers, at_most: Integers) -> None:
         """Put in the counts of one window, each cell at most once; ``top`` is aged by then."""
         held = np.minimum(count, at_most)
+        half, wave = "odd" if is_odd(start_ms) else "even", wave_at(start_ms)
+        getattr(self, f"{half}_cosine")[cell] += held * wave.real
+        getattr(self, f"{half}_sine")[cell] += held * wave.imag
         self.total[cell] += held
         self.squares[cell] += held.astype(np.float64) ** 2
         self.learnt[cell] += 1
@@ -245,8 +262,9 @@ class Cells:
         self.first_ms[cell], self.last_ms[cell] = _FOREVER, _NEVER
 
 
+_KINDS = {"Integers": np.int64, "Floats": np.float64, "Singles": np.float32}
 _COLUMNS = {
-    field.name: np.int64 if field.type == "Integers" else np.float64
+    field.name: _KINDS[str(field.type)]
     for field in fields(Cells)
     if field.name not in {"users", "actions", "watched"}
 }
@@ -273,8 +291,9 @@ class Closed:
 
     ``material`` are their counts from a floor on, in the order given, each beside what was known of
     its cell when the window began: ``window_start_ms``, ``user``, ``action``, ``count``,
-    ``n``, ``sum``, ``sum_of_squares``, ``second`` (its second-highest window, aged). ``moments``
-    and ``facts`` are of :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA` and
+    ``n``, ``sum``, ``sum_of_squares``, ``second`` (its second-highest window, aged), ``cosine`` and
+    ``sine`` (its rhythm). ``moments`` and ``facts`` are of
+    :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA` and
     :data:`~kstoolkit.findings.peers.FACTS_SCHEMA`; ``lasting`` and ``newcomers``, of
     :data:`~kstoolkit.findings.lasting.LASTING_SCHEMA` and
     :data:`~kstoolkit.findings.lasting.NEWCOMERS_SCHEMA`, are what is watched.
@@ -287,7 +306,7 @@ class Closed:
     newcomers: pa.Table
 
 
-_HISTORY = ("n", "sum", "sum_of_squares", "second")
+_HISTORY = ("n", "sum", "sum_of_squares", "second", "cosine", "sine")
 _WINDOW = ("size_ms", "every_ms", "closed_ms")
 _GROUP = b"group"
 _FIRSTS = ("number", "sum", "sum_of_squares")
@@ -431,12 +450,14 @@ class Baselines:
         cell, start = cell[known], start[known]
         n = self._windows(cell, np.minimum(start, self.closed_ms))
         aged = self._age(start - self.cells.last_ms[cell]) * self.cells.second[cell]
-        history[:, known] = n, self.cells.total[cell], self.cells.squares[cell], aged
+        told = (n, self.cells.total[cell], self.cells.squares[cell], aged)
+        rhythm = self._rhythm(cell, n)
+        history[:, known] = *told, rhythm.real, rhythm.imag
         return _beside(counts, history)
 
     def _pass(
         self, at: int, cell: Integers, count: Integers, told: list[pa.Table]
-    ) -> tuple[Floats, tuple[int, int], Integers]:
+    ) -> tuple[Floats, tuple[int, int, int], Integers]:
         """Learn from one window; return what was known before, the window's facts, newcomers."""
         cells = self.cells
         cells.forget(cell[cells.last_ms[cell] < at - self._remembered_ms])
@@ -445,12 +466,15 @@ class Baselines:
         age = np.where(known, self._age(at - cells.last_ms[cell]), 0)
         cells.top[cell] *= age
         cells.second[cell] *= age
-        history = np.stack([n, cells.total[cell], cells.squares[cell], cells.second[cell]])
+        known_of = (n, cells.total[cell], cells.squares[cell], cells.second[cell])
+        rhythm = self._rhythm(cell, n)
+        history = np.stack([*known_of, rhythm.real, rhythm.imag])
         grid = grid_ms(self.every_ms)
         was_known = known & (self._windows(cell, at - at % grid) >= FEWEST_WINDOWS)
         usual = cells.total[cell] / np.maximum(n, 1)
         most = np.maximum(np.floor(_CLIPPED_AT * usual), _CLIPPED_AT).astype(np.int64)
-        clipped = int(np.minimum(count, most)[was_known].sum())
+        held = np.minimum(count, most) * was_known
+        clipped, shaped = int(held.sum()), int(held[rhythm != 0].sum())
         new = np.flatnonzero(~known)
         self.firsts += first_terms(cells.action[cell[new]], count[new], len(cells.actions))
         if self.watch.factor is not None:
@@ -459,7 +483,7 @@ class Baselines:
             told.append(self._even(at, cell, count, n))
         at_most = (np.floor(_MOST_OF_SECOND * cells.second[cell]) + _MOST_BESIDES).astype(np.int64)
         cells.learn(cell, at, count, at_most)
-        return history, (clipped, len(new)), cells.action[cell[new]]
+        return history, (clipped, shaped, len(new)), cells.action[cell[new]]
 
     def _rise(
         self, at: int, cell: Integers, count: Integers, n: Integers, factor: float
@@ -537,7 +561,8 @@ class Baselines:
             )
             n = self._windows(old, at)
             history = (n, cells.total[old], cells.squares[old])
-            found.append(moments_of(at, cells.actions, cells.action[old], history))
+            rhythm = self._rhythm(old, n)
+            found.append(moments_of(at, cells.actions, cells.action[old], history, rhythm))
             found.append(moments_of_firsts(at, cells.actions, self.firsts))
         return found
 
@@ -547,6 +572,14 @@ class Baselines:
             return self.cells.learnt[cell]
         since_ms = self.cells.first_ms[cell]
         return np.maximum(until_ms - since_ms, 0) // self.every_ms
+
+    def _rhythm(self, cell: Integers, n: Integers) -> Waves:
+        """Return the rhythm of a day that cells are known to have by n windows; sessions, none."""
+        cells, every_ms = self.cells, self.every_ms if self.size_ms > 0 else 0
+        history = n, cells.total[cell], cells.squares[cell]
+        even = cells.even_cosine[cell] + 1j * cells.even_sine[cell]
+        odd = cells.odd_cosine[cell] + 1j * cells.odd_sine[cell]
+        return rhythm_of((even, odd), history, cells.first_ms[cell], every_ms)
 
     @property
     def _remembered_ms(self) -> int:

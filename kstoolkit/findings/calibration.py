@@ -37,6 +37,7 @@ from kstoolkit.findings.peers import (
     FACTS_SCHEMA,
     FEWEST_PEERS,
     MOMENTS_SCHEMA,
+    completed,
     integers,
     places,
     pools_of,
@@ -44,10 +45,12 @@ from kstoolkit.findings.peers import (
     streams_in,
     summed,
 )
+from kstoolkit.findings.rhythm import LEAST_BUSY, wave_at
 from kstoolkit.findings.rules import watched
 from kstoolkit.findings.scoring import (
     BINS,
     BINS_PER_DECADE,
+    BUSY_SCHEMA,
     CANDIDATES_SCHEMA,
     KNOWN,
     LIGHTEST,
@@ -216,13 +219,16 @@ class Everyone:
         pools = pools_of(self.moments)
         whole = pools.filter(pools["action"].is_null())
         facts = self.facts.filter(pc.less(self.facts["window_start_ms"], until_ms))
-        start, clipped = (integers(facts, name) for name in ("window_start_ms", "clipped"))
+        start, clipped, rhythmic = (integers(facts, name) for name in FACTS_SCHEMA.names[:3])
         grid = np.searchsorted(integers(whole, "window_start_ms"), start, side="right") - 1
-        level = np.append(whole["level"].to_numpy(), 0.0)[grid]
-        enough = (np.append(integers(whole, "known_cells"), 0)[grid] >= FEWEST_PEERS) & (level > 0)
-        factor = np.where(enough, clipped / np.where(enough, level, 1), 1)
-        busy = factor > 1
-        told = pa.table({"window_start_ms": start[busy], "factor": factor[busy]})
+        cells, level, of_rhythm, mean, cosine, sine = (
+            np.append(whole[name].to_numpy(), 0)[grid] for name in _BUSY
+        )
+        wave = wave_at(start)
+        then = np.maximum(mean + cosine * wave.real + sine * wave.imag, LEAST_BUSY * mean)
+        factor, other = _busier(clipped, level, cells), _busier(rhythmic, then, of_rhythm)
+        busy = (factor > 1) | (other > 1)
+        told = pa.table([start[busy], factor[busy], other[busy]], schema=BUSY_SCHEMA)
         return Brief(pools, told, _FOREVER if self.since_ms is None else self.since_ms + _DAY_MS)
 
     def watched(
@@ -381,6 +387,8 @@ class Everyone:
         told["closed_ms"] = {int(bucket): at for bucket, at in told["closed_ms"].items()}
         names = ("moments", "facts", "told", "lasting", "newcomers")
         told |= dict(zip(names, tables, strict=False)) | {"calibration": calibration}
+        told["moments"] = completed(told["moments"], MOMENTS_SCHEMA)
+        told["facts"] = completed(told["facts"], FACTS_SCHEMA)
         return cls(arrived=tables[-1]["arrived"][0].as_py(), **told)
 
     def copy(self) -> Everyone:
@@ -391,7 +399,14 @@ class Everyone:
 
 _OF_WINDOWS = ("facts", "lasting", "newcomers")
 _TESTS = ("cells", "known_cells")
+_BUSY = ("known_cells", "level", *(f"rhythmic_{x}" for x in ("cells", "level", "cosine", "sine")))
 _IN_BINS = ("history", "bin", "counts")
+
+
+def _busier(clipped: Integers, usual: Floats, cells: Integers) -> Floats:
+    """Return how much more than usual so many cells do, where they are enough, or 1."""
+    enough = (cells >= FEWEST_PEERS) & (usual > 0)
+    return np.maximum(np.where(enough, clipped / np.where(enough, usual, 1), 1), 1)
 
 
 def _keys(findings: pa.Table) -> Iterator[tuple[object, ...]]:

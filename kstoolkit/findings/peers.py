@@ -22,11 +22,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.findings.rhythm import spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from kstoolkit.findings.rhythm import Waves
 
     Flags = NDArray[np.bool_]
     Floats = NDArray[np.float64]
@@ -176,9 +179,11 @@ _GRID_MS = 6 * _HOUR_MS
 _FIRST_AT_MOST = 50
 """No first window teaches more than this: one of thousands says nothing of the others."""
 
-_COUNTS = ("cells", "known_cells", "pooled_cells")
+_COUNTS = ("cells", "known_cells", "pooled_cells", "rhythmic_cells")
+_RHYTHM = ("rhythmic_level", "rhythmic_cosine", "rhythmic_sine")
 _SUMS = (
-    *("level", "weighted_excess", "weighted_square"),
+    *("level", *_RHYTHM),
+    *("weighted_excess", "weighted_square"),
     *("sum_mean", "sum_mean_square"),
     *("sum_per_window", "sum_mean_per_window", "sum_mean_square_per_window"),
 )
@@ -198,15 +203,18 @@ MOMENTS_SCHEMA = pa.schema(
 ``cells`` are all cells with history, ``known_cells`` those with n ≥ 12, of which ``level`` is the
 sum of x̄ᵢ, and ``pooled_cells`` those with n ≥ 2. Over the latter are the sums: of w eᵢ and w x̄ᵢ²
 with eᵢ = min(sᵢ² - x̄ᵢ, 4 x̄ᵢ² + 3 x̄ᵢ √(2 / nᵢ)) and the weights w = 1 / (1 + x̄ᵢ)²; of x̄ᵢ, x̄ᵢ²,
-1 / nᵢ, x̄ᵢ / nᵢ and x̄ᵢ² / nᵢ. Where the octave
-is null it is of first windows: how many there were so far, the sum of their counts, of which each
-adds 50 at most, and of the squares.
+1 / nᵢ, x̄ᵢ / nᵢ and x̄ᵢ² / nᵢ. A cell with a :mod:`~kstoolkit.findings.rhythm` aᵢ has
+sᵢ² - x̄ᵢ - x̄ᵢ² |aᵢ|² / 2 in eᵢ, and x̄ᵢ² (1 + |aᵢ|² / 2) beside; ``rhythmic_cells`` of the known ones
+have one, of which the sums are of x̄ᵢ, x̄ᵢ Re aᵢ and x̄ᵢ Im aᵢ. Where the octave is null it is of
+first windows: how many there were so far, the sum of their counts, of which each adds 50 at most,
+and of the squares.
 """
 
-FACTS_SCHEMA = pa.schema(never_null(pa.int64(), "window_start_ms", "clipped", "firsts"))
+FACTS_SCHEMA = pa.schema(never_null(pa.int64(), "window_start_ms", "clipped", "rhythmic", "firsts"))
 """Of each window, how many are their cell's first, and what the cells that were known did.
 
-Of these no count adds more to ``clipped`` than five times what is usual for it, or five.
+Of these no count adds more to ``clipped`` than five times what is usual for it, or five; to
+``rhythmic`` those with a rhythm add it again.
 """
 
 
@@ -226,6 +234,7 @@ def moments_of(
     actions: pa.Array,
     action: Integers,
     history: tuple[Integers, Integers, Floats],
+    rhythm: Waves,
 ) -> pa.Table:
     """Return the moments of some cells at one time; given are one a cell, with n ≥ 1.
 
@@ -237,17 +246,23 @@ def moments_of(
         All actions, and which of them each cell is of.
     history
         Each cell's windows, n, the sum of their counts and of their squares.
+    rhythm
+        Of each cell's day, of which 0 is none.
     """
     n, total, squares = history
     mean = total / n
     octave = np.floor(np.log2(mean)).astype(np.int64)
     pooled, known = n >= _POOLED_FROM, n >= FEWEST_WINDOWS
+    rhythmic, level, spread = known & (rhythm != 0), mean * known, spread_of(rhythm)
     excess = np.where(pooled, (squares - total * mean) / np.maximum(n - 1, 1) - mean, 0)
+    excess -= mean * mean * spread
     noise = _DEVIATIONS * np.sqrt(2 / n) * mean
     excess = np.minimum(excess, _MOST_BURSTY * mean * mean + noise)
     weight = pooled / (1 + mean) ** 2
     terms = (
-        *(np.ones_like(mean), known, pooled, mean * known, weight * excess, weight * mean * mean),
+        *(np.ones_like(mean), known, pooled, rhythmic, level),
+        *(level * rhythmic, level * rhythm.real, level * rhythm.imag),
+        *(weight * excess, weight * mean * mean * (1 + spread)),
         *(mean * pooled, mean * mean * pooled),
         *(pooled / n, mean * pooled / n, mean * mean * pooled / n),
     )
@@ -286,6 +301,16 @@ def first_terms(action: Integers, count: Integers, actions: int) -> Floats:
     return np.stack([np.bincount(action, term, minlength=actions) for term in terms], axis=1)
 
 
+def completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return moments, or facts, with noughts in columns that were not kept before."""
+    nought = np.zeros(len(table))
+    columns = [
+        table[field.name] if field.name in table.column_names else pa.array(nought).cast(field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
 def summed(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """Return the sums of moments, or of facts, of any buckets, sorted by what they are of."""
     told = pa.concat_tables([schema.empty_table(), *tables])
@@ -301,8 +326,8 @@ POOLS_SCHEMA = pa.schema(
     [
         *never_null(pa.int64(), "window_start_ms"),
         pa.field("action", pa.string()),
-        *never_null(pa.int64(), "cells", "known_cells", "peers", "firsts"),
-        *never_null(pa.float64(), "level", "alpha", "beta", "dispersion"),
+        *never_null(pa.int64(), "cells", "known_cells", "rhythmic_cells", "peers", "firsts"),
+        *never_null(pa.float64(), "level", *_RHYTHM, "alpha", "beta", "dispersion"),
         *never_null(pa.float64(), "first_mean", "first_dispersion"),
     ]
 )
@@ -341,10 +366,10 @@ def pools_of(moments: pa.Table) -> pa.Table:
     alpha, beta, dispersion = _spread(of)
     first_mean, first_dispersion = _first_law(firsts)
     told = {
-        **{name: of[name].astype(np.int64) for name in ("cells", "known_cells")},
+        **{name: of[name].astype(np.int64) for name in ("cells", "known_cells", "rhythmic_cells")},
+        **{name: of[name] for name in ("level", *_RHYTHM)},
         "peers": of["pooled_cells"].astype(np.int64),
         "firsts": firsts["cells"].astype(np.int64),
-        "level": of["level"],
         "alpha": alpha,
         "beta": beta,
         "dispersion": dispersion,

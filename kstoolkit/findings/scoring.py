@@ -28,6 +28,7 @@ from kstoolkit.findings.peers import (
     streamed,
     streams_in,
 )
+from kstoolkit.findings.rhythm import busy_at
 from kstoolkit.findings.rules import (
     Campaign,
     Ceiling,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kstoolkit.findings.peers import Flags, Floats, Integers
+    from kstoolkit.findings.rhythm import Waves
     from kstoolkit.findings.rules import By, Looking, Rule
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
@@ -83,6 +85,14 @@ window began, and of a session, the gap in which it did."""
 SURPRISES_SCHEMA = pa.schema(never_null(pa.int64(), "window_start_ms", "history", "bin", "counts"))
 """How many counts of each closed window had a surprise in that bin, from 1 on."""
 
+BUSY_SCHEMA = pa.schema(
+    [
+        *never_null(pa.int64(), "window_start_ms"),
+        *never_null(pa.float64(), "factor", "rhythmic"),
+    ]
+)
+"""How much more all do in a window than they usually do, and those with a rhythm than then."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Brief:
@@ -93,7 +103,7 @@ class Brief:
     pools
         What peers do, of :data:`~kstoolkit.findings.peers.POOLS_SCHEMA`.
     busy
-        ``window_start_ms`` and ``factor`` of windows in which all do more than usual.
+        Of windows in which all do more than usual, of :data:`BUSY_SCHEMA`.
     warm_ms
         Earlier windows are not judged by peers: they are known for less than a day.
     """
@@ -113,10 +123,11 @@ class Brief:
         pools, busy, warm = streams_in(block)
         return cls(pools, busy, warm["warm_ms"][0].as_py())
 
-    def factor(self, start_ms: Integers) -> Floats:
-        """Return how much more than usual all do in each window."""
+    def factor(self, start_ms: Integers, rhythm: Waves) -> Floats:
+        """Return how much more than usual all do in each window, or all who have a rhythm."""
         place = places(integers(self.busy, "window_start_ms"), start_ms)
-        return np.append(self.busy["factor"].to_numpy(), 1.0)[place]
+        _, *told = (np.append(column.to_numpy(), 1.0)[place] for column in self.busy.columns)
+        return np.where(rhythm == 0, *told)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,17 +236,19 @@ class _Evidence:
         self.is_open = np.zeros(len(self.count), bool)
         if brief is None or not self.known:
             return
-        total, squares, second = (
+        total, squares, second, cosine, sine = (
             np.asarray(rows[name].to_numpy(), np.float64)
-            for name in ("sum", "sum_of_squares", "second")
+            for name in ("sum", "sum_of_squares", "second", "cosine", "sine")
         )
-        self.n, factor = integers(rows, "n"), brief.factor(self.start_ms)
+        self.n, rhythm = integers(rows, "n"), cosine + 1j * sine
+        factor = brief.factor(self.start_ms, rhythm)
         if "is_open" in rows.column_names:
             self.is_open = np.asarray(rows["is_open"].to_numpy(), bool)
         self.history = np.where(self.n >= FEWEST_WINDOWS, KNOWN, np.where(self.n, YOUNG, FIRST))
         action = of_kinds(rows["user"], rows["action"], group)
         self.peers = Peers.at(brief.pools, self.start_ms, action, has_kinds=group is not None)
-        self.expected = self.peers.expect(self.n, total, squares, factor)
+        busy = factor * busy_at(self.start_ms, rhythm)
+        self.expected = self.peers.expect(self.n, total, squares, busy, rhythm)
         is_first = self.history == FIRST
         is_warm = self.start_ms >= brief.warm_ms
         is_warm &= ~is_first | (self.peers.firsts >= FEWEST_PEERS)
@@ -456,7 +469,7 @@ def score_newcomers(
     rules, window, by, seen_ms
         As of :func:`score`.
     """
-    everyone = Brief(POOLS_SCHEMA.empty_table(), _BUSY_SCHEMA.empty_table(), 0)
+    everyone = Brief(POOLS_SCHEMA.empty_table(), BUSY_SCHEMA.empty_table(), 0)
     evidence = _Evidence(counts, everyone)
     evidence.history = np.full(len(counts), AS_IS)
     cells = np.full(len(counts), actions)
@@ -469,6 +482,3 @@ def score_newcomers(
     candidates.insert(0, CANDIDATES_SCHEMA.empty_table())
     nothing = Scored.nothing()
     return Scored(nothing.findings, pa.concat_tables(candidates), nothing.surprises)
-
-
-_BUSY_SCHEMA = pa.schema([("window_start_ms", pa.int64()), ("factor", pa.float64())])

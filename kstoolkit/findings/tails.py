@@ -64,6 +64,7 @@ from kstoolkit.findings.peers import (
     places,
     whole_kind,
 )
+from kstoolkit.findings.rhythm import spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from kstoolkit.findings.peers import Flags, Floats, Integers
+    from kstoolkit.findings.rhythm import Waves
 
 
 _HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))
@@ -456,7 +458,14 @@ class Peers:
             cells=column["cells"][all_of_them].astype(np.int64),
         )
 
-    def expect(self, n: Integers, total: Floats, squares: Floats, factor: Floats) -> Expectation:
+    def expect(
+        self,
+        n: Integers,
+        total: Floats,
+        squares: Floats,
+        factor: Floats,
+        rhythm: Waves | float = 0,
+    ) -> Expectation:
         """Return what to expect of each cell's next window, from peers and its own history.
 
         Parameters
@@ -464,14 +473,17 @@ class Peers:
         n, total, squares
             The cell's windows, the sum of their counts and of their squares.
         factor
-            How much more than usual all do in that window.
+            How much more than the cell's mean is usual in that window: by the hour, or as all do
+            more.
+        rhythm
+            What of the cell's day is known.
         """
         own = n >= FEWEST_WINDOWS
         alpha = np.where(np.isnan(self.alpha) & own, _PRIOR_ALPHA, self.alpha)
         beta = np.where(np.isnan(self.beta) & own, 0, self.beta)
         a, b = alpha + np.where(own, total, 0), beta + np.where(own, n, 0)
         pooled = np.where(np.isnan(self.dispersion), PRIOR_DISPERSION, self.dispersion)
-        dispersion = own_dispersion(n, total, squares, pooled)
+        dispersion = own_dispersion(n, total, squares, pooled, spread_of(rhythm))
         mean, doubt = factor * a / b, dispersion * np.where(own, total, 0) / (a * b)
         fresh = (n == 0) & (self.firsts >= FEWEST_PEERS)
         return Expectation(
@@ -482,7 +494,9 @@ class Peers:
         )
 
 
-def own_dispersion(n: Integers, total: Floats, squares: Floats, pooled: Floats) -> Floats:
+def own_dispersion(
+    n: Integers, total: Floats, squares: Floats, pooled: Floats, spread: Floats | float = 0
+) -> Floats:
     """Return how bursty each cell is: by its own history, as far as that tells.
 
     Examples
@@ -497,7 +511,8 @@ def own_dispersion(n: Integers, total: Floats, squares: Floats, pooled: Floats) 
     excess = (squares - total * mean) / np.maximum(n - 1, 1) - mean
     share = mean * least / (1 + mean * least)
     weight = np.where(n > 1, n * share * share, 0)
-    own = np.clip(excess / np.maximum(mean * mean, 1e-18), 0, _MOST_DISPERSION)
+    own = (excess / np.maximum(mean * mean, 1e-18) - spread) / (1 + spread)
+    own = np.clip(own, 0, _MOST_DISPERSION)
     shrunk = (_DISPERSION_WINDOWS * pooled + weight * own) / (_DISPERSION_WINDOWS + weight)
     return np.asarray(np.maximum(shrunk, _LEAST_DISPERSION))
 

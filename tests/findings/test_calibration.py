@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,18 +41,19 @@ if TYPE_CHECKING:
 
 def moments(cells: int, known: int) -> pa.Table:
     """Cells with history, of which some know enough of themselves; all do four an hour."""
-    sums = [4.0 * known, 0.1 * cells, 1.0 * cells, 4.0 * cells, 17.0 * cells]
-    row = [0, "x", 2, cells, known, cells, *sums, *(each * cells for each in (0.1, 0.4, 1.7))]
+    sums = [4.0 * known, 0.0, 0.0, 0.0, 0.1 * cells, 1.0 * cells, 4.0 * cells, 17.0 * cells]
+    row = [0, "x", 2, cells, known, cells, 0, *sums, *(each * cells for each in (0.1, 0.4, 1.7))]
     return pa.table([[each] for each in row], schema=MOMENTS_SCHEMA)
 
 
 def of_firsts(number: int) -> pa.Table:
-    row = [0, "x", None, number, 0, 0, 0.0, 0.0, 0.0, 3.0 * number, 20.0 * number, 0.0, 0.0, 0.0]
+    sums = [*([0.0] * 6), 3.0 * number, 20.0 * number, 0.0, 0.0, 0.0]
+    row = [0, "x", None, number, 0, 0, 0, *sums]
     return pa.table([[each] for each in row], schema=MOMENTS_SCHEMA)
 
 
 def facts(hour: int, firsts: int = 0) -> pa.Table:
-    return pa.table([[hour * HOUR], [0], [firsts]], schema=FACTS_SCHEMA)
+    return pa.table([[hour * HOUR], [0], [0], [firsts]], schema=FACTS_SCHEMA)
 
 
 def surprises(hour: int, surprise: Floats, history: int = KNOWN) -> pa.Table:
@@ -326,10 +328,31 @@ def test_how_busy_all_are_is_what_those_who_are_known_do_beyond_what_is_usual() 
     everyone = Everyone(HOUR)
     everyone.add([closed.moments], [closed.facts])
     brief = everyone.brief(33 * HOUR)
-    found = brief.factor(np.array([12, 29, 30, 31, 32, 99]) * HOUR)
+    found = brief.factor(np.array([12, 29, 30, 31, 32, 99]) * HOUR, np.zeros(6, complex))
     assert found == pytest.approx([1, 1, 2.5, (39 * 4 + 20) / 160, 1, 1], rel=0.01)
     assert brief.warm_ms == DAY
     assert not len(everyone.brief(30 * HOUR).busy)  # what is not over tells nothing
+
+
+def test_who_has_a_rhythm_is_busy_beyond_what_the_hour_makes_of_it() -> None:
+    usual = [0, 0, 0, 0, 0, 0, 4, 8, 12, 16, 20, 20, 20, 20, 20, 20, 16, 12, 8, 4, 0, 0, 0, 0]
+    rows = [(at, f"user {u}", "x", usual[at % 24]) for at in range(144) for u in range(40)]
+    rows += [(at, f"even {u}", "x", 6) for at in range(144) for u in range(10)]
+    rows += [(at, f"user {u}", "x", 3 * usual[at % 24]) for at in (156, 162) for u in range(40)]
+    rows += [(at, f"even {u}", "x", 6) for at in (156, 162) for u in range(10)]
+    closed = Baselines.empty(HOUR).close(counted([row for row in rows if row[-1]]), 163 * HOUR)
+    everyone = Everyone(HOUR)
+    everyone.add([closed.moments], [closed.facts])
+    brief, at = everyone.brief(163 * HOUR), np.array([132, 156, 138, 162]) * HOUR
+    plain = brief.factor(at, np.zeros(4, complex))
+    rhythmic = brief.factor(at, np.ones(4, complex))
+    # At noon, and at six in the evening; no count is taken as more than five times the mean.
+    told = (40 * np.array([20, 40, 8, 24]) + 60) / (40 * 200 / 24 + 60)
+    assert plain == pytest.approx(told, rel=0.1)
+    assert rhythmic == pytest.approx([1, 2, 1, 3], rel=0.25)
+    known = closed.material.filter(pc.equal(closed.material["window_start_ms"], 156 * HOUR))
+    has_rhythm = np.hypot(known["cosine"], known["sine"]) > 0
+    assert has_rhythm.tolist() == [who.as_py().startswith("user") for who in known["user"]]
 
 
 def test_before_thirty_are_known_nobody_is_called_busy() -> None:

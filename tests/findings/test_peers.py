@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 NOT_SUMMED = ("window_start_ms", "action", "octave")
 
 
-def moments(cells: Cells, start_ms: int = 0) -> pa.Table:
+def moments(cells: Cells, start_ms: int = 0, rhythm: list[complex] | None = None) -> pa.Table:
     actions = sorted({action for action, _ in cells})
     codes = np.array([actions.index(action) for action, _ in cells], np.int64)
     history = (
@@ -44,7 +44,8 @@ def moments(cells: Cells, start_ms: int = 0) -> pa.Table:
         np.array([sum(counts) for _, counts in cells], np.int64),
         np.array([sum(count**2 for count in counts) for _, counts in cells], np.float64),
     )
-    return moments_of(start_ms, pa.array(actions, pa.string()), codes, history)
+    waves = np.zeros(len(cells), complex) if rhythm is None else np.array(rhythm, complex)
+    return moments_of(start_ms, pa.array(actions, pa.string()), codes, history, waves)
 
 
 def moments_of_first_counts(firsts: Iterable[tuple[str, int]], start_ms: int = 0) -> pa.Table:
@@ -59,11 +60,17 @@ def octave_of(counts: list[int]) -> int:
     return math.frexp(sum(counts) / len(counts))[1] - 1
 
 
-def excess_of(counts: list[int]) -> float:
-    """What the variance is beyond that of mere chance, or as much as is heard of one cell."""
+def excess_of(counts: list[int], wave: complex = 0) -> float:
+    """What the variance is beyond chance and the day's wave, or as much as is heard of one cell."""
     mean = statistics.fmean(counts)
     most = 4 * mean**2 + 3 * mean * math.sqrt(2 / len(counts))
-    return min(statistics.variance(counts) - mean, most)
+    return min(statistics.variance(counts) - mean - mean**2 * spread_of_wave(wave), most)
+
+
+def spread_of_wave(wave: complex) -> float:
+    """The variance of 1 + Re(a* e^iθ), as it is seen at a thousand moments of a day."""
+    around = np.exp(2j * np.pi * np.arange(1000) / 1000)
+    return float(np.var(1 + (np.conj(wave) * around).real))
 
 
 def rates_of_many(peers: int, seed: int = 0, actions: str = "xyz") -> Cells:
@@ -78,35 +85,42 @@ def rates_of_many(peers: int, seed: int = 0, actions: str = "xyz") -> Cells:
     return cells
 
 
-def by_octave(cells: Cells) -> dict[tuple[Any, ...], list[list[int]]]:
-    groups: dict[tuple[Any, ...], list[list[int]]] = {}
-    for action, counts in cells:
-        groups.setdefault((action, octave_of(counts)), []).append(counts)
+def by_octave(
+    cells: Cells, waves: list[complex]
+) -> dict[tuple[Any, ...], list[tuple[list[int], complex]]]:
+    groups: dict[tuple[Any, ...], list[tuple[list[int], complex]]] = {}
+    for (action, counts), wave in zip(cells, waves, strict=True):
+        groups.setdefault((action, octave_of(counts)), []).append((counts, wave))
     return groups
 
 
 @given(st.integers(1, 120), st.integers(0, 99))
 def test_moments_are_those_of_the_formula_by_action_and_octave(peers: int, seed: int) -> None:
-    cells = rates_of_many(peers, seed)
+    cells, random = rates_of_many(peers, seed), np.random.default_rng(seed)
+    waves = [complex(*random.normal(0, 0.6, 2)) * bool(random.random() < 0.5) for _ in cells]
     right = {}
-    for key, histories in by_octave(cells).items():
-        peered = [counts for counts in histories if len(counts) >= 2]
-        old = [counts for counts in histories if len(counts) >= FEWEST_WINDOWS]
-        mean = [statistics.fmean(counts) for counts in peered]
-        excess = [excess_of(counts) for counts in peered]
+    for key, histories in by_octave(cells, waves).items():
+        peered = [each for each in histories if len(each[0]) >= 2]
+        old = [(statistics.fmean(c), w) for c, w in histories if len(c) >= FEWEST_WINDOWS]
+        mean = [statistics.fmean(counts) for counts, _ in peered]
+        excess = [excess_of(*each) for each in peered]
         weight = [(1 + each) ** -2 for each in mean]
-        n = [len(counts) for counts in peered]
+        square = [m * m * (1 + spread_of_wave(w)) for m, (_, w) in zip(mean, peered, strict=True)]
+        n = [len(counts) for counts, _ in peered]
         right[key] = [
-            *(len(histories), len(old), len(peered)),
-            math.fsum(statistics.fmean(counts) for counts in old),
+            *(len(histories), len(old), len(peered), sum(bool(wave) for _, wave in old)),
+            math.fsum(m for m, _ in old),
+            math.fsum(m for m, wave in old if wave),
+            math.fsum(m * wave.real for m, wave in old),
+            math.fsum(m * wave.imag for m, wave in old),
             math.fsum(w * e for w, e in zip(weight, excess, strict=True)),
-            math.fsum(w * m * m for w, m in zip(weight, mean, strict=True)),
+            math.fsum(w * s for w, s in zip(weight, square, strict=True)),
             *(math.fsum(mean), math.fsum(m * m for m in mean)),
             math.fsum(1 / each for each in n),
             math.fsum(m / each for m, each in zip(mean, n, strict=True)),
             math.fsum(m * m / each for m, each in zip(mean, n, strict=True)),
         ]
-    table = moments(cells, 7)
+    table = moments(cells, 7, waves)
     assert table.schema == MOMENTS_SCHEMA
     found = {tuple(key): values for _, *key, values in rows_of(table)}
     assert set(table["window_start_ms"].to_pylist()) == {7}
@@ -150,12 +164,12 @@ def test_sums_of_several_times_and_of_first_windows_stay_apart() -> None:
 
 
 def test_facts_of_buckets_add_up_window_by_window() -> None:
-    def facts(*rows: tuple[int, int, int]) -> pa.Table:
+    def facts(*rows: tuple[int, ...]) -> pa.Table:
         return pa.table(list(map(list, zip(*rows, strict=True))), schema=FACTS_SCHEMA)
 
-    added = summed([facts((2, 5, 1), (1, 7, 0)), facts((2, 10, 3))], FACTS_SCHEMA)
+    added = summed([facts((2, 5, 4, 1), (1, 7, 0, 0)), facts((2, 10, 6, 3))], FACTS_SCHEMA)
     assert added.schema == FACTS_SCHEMA
-    assert [tuple(row.values()) for row in added.to_pylist()] == [(1, 7, 0), (2, 15, 4)]
+    assert [tuple(row.values()) for row in added.to_pylist()] == [(1, 7, 0, 0), (2, 15, 10, 4)]
     assert summed([], FACTS_SCHEMA).equals(FACTS_SCHEMA.empty_table())
 
 

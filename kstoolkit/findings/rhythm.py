@@ -1,0 +1,135 @@
+"""How busy the hours of a cell's day are: a rhythm of its own, where it is shown to have one.
+
+Who sleeps at night is no bursty user. A cell's rhythm is one wave a day, over windows that begin
+at t, of which whole numbers make a day and four at least:
+
+    busy(t) = max(1 + Re(a* e^iθ), 0.1),   θ = 2π t / day
+
+For each cell the sums Z = Σ learnt(t) e^iθ are kept, of even and of odd days since 1970 apart.
+Windows without events add nothing. With the mean x̄ of all n windows and W = Σ e^iθ over those of
+the even days, which is not zero where the first or the last of them is no whole day,
+
+    a_even = 2 (Z_even - x̄ W_even) / (n_even x̄),   and a_odd likewise.
+
+Each half of the days is *held out* from the other: what odd days say of even ones is better than
+the mean alone, by squares, if Σ (x - x̄)² - (x - x̄ busy)² = x̄² n_even (d - |a_odd|² / 2) is more
+than 0; there d = Re(a_even a_odd*). A rhythm is taken for one from two days on, where both halves
+are better together, by three units of log likelihood:
+
+    x̄² (n d - (n_even |a_odd|² + n_odd |a_even|²) / 2) / (2 s²) ≥ 3
+
+It is as large as it is reliable, Spearman & Brown's formula (1910) from halves to the whole:
+
+    a = 2ρ / (1 + ρ) · (n_even a_even + n_odd a_odd) / n,   ρ = min(2d / (|a_even|² + |a_odd|²), 1)
+
+A cell with a rhythm has the mean m busy(t), and of its variance s² the part x̄² |a|² / 2 is rhythm
+and no burst. How busy all are, g, is for such cells what they did over what they do at that hour.
+"""
+
+# ruff: noqa: RUF002 - theta and rho are the letters of the formulas
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kstoolkit.findings.peers import Floats, Integers
+
+    Waves = NDArray[np.complex128]
+
+
+_DAY_MS = 86_400_000
+_FEWEST_DAYS, _FEWEST_A_DAY = 2, 4
+_LEAST_GAIN = 3
+LEAST_BUSY = 0.1
+"""No hour of a day is less busy than so many times the mean one."""
+
+
+def has_rhythm(every_ms: int) -> bool:
+    """Return whether a day is made of windows, four or more.
+
+    Examples
+    --------
+    >>> [has_rhythm(hours * 3_600_000) for hours in (1, 6, 7, 24)]
+    [True, True, False, False]
+    """
+    return every_ms > 0 and _DAY_MS % every_ms == 0 and _DAY_MS // every_ms >= _FEWEST_A_DAY
+
+
+def is_odd(at_ms: int) -> bool:
+    """Return of which half of the days a time is."""
+    return bool(at_ms // _DAY_MS % 2)
+
+
+def wave_at(at_ms: int | Integers) -> Waves:
+    """Return e^iθ at some times: where in the day they are."""
+    return np.asarray(np.exp(2j * np.pi * (np.asarray(at_ms) % _DAY_MS) / _DAY_MS))
+
+
+def busy_at(at_ms: Integers, rhythm: Waves) -> Floats:
+    """Return how busy windows are that begin then, over the mean one; 1 where there is no rhythm.
+
+    Examples
+    --------
+    >>> busy_at(np.array([0, 43_200_000]), np.array([0.5, 0.5])).tolist()  # midnight and noon
+    [1.5, 0.5]
+    """
+    return np.maximum(1 + (rhythm.conj() * wave_at(at_ms)).real, LEAST_BUSY)
+
+
+def spread_of(rhythm: Waves | float) -> Floats:
+    """Return the variance of busy(t) over a day."""
+    return np.asarray(np.abs(rhythm) ** 2 / 2)
+
+
+def rhythm_of(
+    halves: tuple[Waves, Waves],
+    history: tuple[Integers, Integers, Floats],
+    first_ms: Integers,
+    every_ms: int,
+) -> Waves:
+    """Return a of each cell, 0 where it is not shown to have a rhythm.
+
+    Parameters
+    ----------
+    halves
+        Z of even and of odd days.
+    history
+        Each cell's windows, n, the sum of their counts and of their squares.
+    first_ms
+        When the first of its windows begins.
+    every_ms
+        Distance of the windows' starts.
+    """
+    n, total, squares = history
+    found = np.zeros(len(n), complex)
+    if not has_rhythm(every_ms):
+        return found
+    some = np.flatnonzero(n * every_ms >= _FEWEST_DAYS * _DAY_MS)
+    n, mean, first_ms = n[some], total[some] / n[some], first_ms[some]
+    until, since = (_passed(at, every_ms) for at in (first_ms + n * every_ms, first_ms))
+    (n_even, n_odd), ends = until[0] - since[0], until[1] - since[1]
+    z = np.stack([half[some] for half in halves])
+    even, odd = 2 * (z - mean * ends) / (np.stack([n_even, n_odd]) * mean)
+    both, of_even, of_odd = (even * odd.conj()).real, np.abs(even) ** 2, np.abs(odd) ** 2
+    spread = np.maximum((squares[some] - total[some] * mean) / (n - 1), mean)
+    gain = mean * mean * (n * both - (n_even * of_odd + n_odd * of_even) / 2) / (2 * spread)
+    shown = np.flatnonzero(gain >= _LEAST_GAIN)
+    alike = np.minimum(2 * both[shown] / (of_even + of_odd)[shown], 1)
+    whole = ((n_even * even + n_odd * odd) / n)[shown]
+    found[some[shown]] = 2 * alike / (1 + alike) * whole
+    return found
+
+
+def _passed(at_ms: Integers, every_ms: int) -> tuple[Integers, Waves]:
+    """Return how many windows of even and of odd days began before some times, and W of them."""
+    slots = _DAY_MS // every_ms
+    waves = np.append(0, np.cumsum(wave_at(np.arange(slots) * every_ms)))
+    day, slot = at_ms // _DAY_MS, at_ms % _DAY_MS // every_ms
+    is_mine = np.stack([day % 2 == 0, day % 2 == 1])
+    n = slots * np.stack([(day + 1) // 2, day // 2]) + slot * is_mine
+    return n, waves[slot] * is_mine

@@ -1,0 +1,112 @@
+"""The rhythm of a day, beside least squares on days that are left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kstoolkit.findings.rhythm import busy_at, has_rhythm, rhythm_of, spread_of, wave_at
+
+HOUR, DAY = 3_600_000, 86_400_000
+
+
+def kept(
+    counts: np.ndarray, first_ms: int = 0, every_ms: int = HOUR
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    """Return what is kept of one cell's counts, a window each."""
+    start = first_ms + np.arange(len(counts)) * every_ms
+    waves = counts * np.exp(2j * np.pi * (start % DAY) / DAY)
+    is_odd = start // DAY % 2 == 1
+    halves = np.array([waves[~is_odd].sum()]), np.array([waves[is_odd].sum()])
+    history = (len(counts), counts.sum(), (counts.astype(float) ** 2).sum())
+    return halves, tuple(map(np.array, zip(history))), np.array([first_ms])
+
+
+def rhythm(counts: np.ndarray, first_ms: int = 0, every_ms: int = HOUR) -> complex:
+    return complex(rhythm_of(*kept(counts, first_ms, every_ms), every_ms)[0])
+
+
+def fitted(counts: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Return the wave that least squares fits to counts less their mean, cosine and sine."""
+    angle = 2 * np.pi * start / DAY
+    columns = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return np.linalg.lstsq(columns, counts, rcond=None)[0]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from([1, 2, 4, 6]))
+def test_it_is_taken_where_least_squares_on_the_other_days_predicts_better(
+    seed: int, pairs: int, hours: int
+) -> None:
+    random = np.random.default_rng(seed)
+    start = np.arange(0, 2 * pairs * DAY, hours * HOUR)
+    level = 1 + random.random() * np.cos(2 * np.pi * start / DAY - random.random() * 6)
+    counts = random.poisson(5 * random.random() * level)
+    if not counts.any():
+        return
+    is_odd, less = start // DAY % 2 == 1, counts - counts.mean()
+    gain, waves = 0.0, []
+    for half in (is_odd, ~is_odd):
+        wave = fitted(less[half], start[half])
+        angle = 2 * np.pi * start[~half] / DAY
+        predicted = wave[0] * np.cos(angle) + wave[1] * np.sin(angle)
+        gain += (less[~half] ** 2 - (less[~half] - predicted) ** 2).sum()
+        waves.append(wave)
+    spread = max(counts.var(ddof=1), counts.mean())
+    told = rhythm(counts, every_ms=hours * HOUR)
+    if abs(gain / (2 * spread) - 3) > 1e-9:
+        assert bool(told) == (gain / (2 * spread) > 3)
+    if told:
+        both = fitted(less, start) / counts.mean()
+        assert np.isclose(np.angle(told), np.angle(complex(*both)))
+        assert abs(told) <= np.hypot(*both) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("begins", [5, 13, 22, 24, 47])
+def test_a_day_that_is_seen_by_half_is_no_rhythm(begins: int) -> None:
+    for hours in range(48, 130):
+        assert rhythm(np.full(hours, 7), begins * HOUR) == 0
+
+
+@pytest.mark.parametrize(("begins", "hours"), [(0, 192), (7, 192), (19, 101)])
+def test_a_rhythm_is_found_as_large_as_it_is(begins: int, hours: int) -> None:
+    start = (begins + np.arange(hours)) * HOUR
+    busy = 1 + 0.8 * np.cos(2 * np.pi * start / DAY - 2)
+    told = rhythm(np.round(1000 * busy), begins * HOUR)
+    assert abs(told) == pytest.approx(0.8, rel=0.1)
+    assert busy_at(start, np.full(hours, told)) == pytest.approx(busy, abs=0.1)
+    assert spread_of(told) == pytest.approx(0.32, rel=0.2)
+
+
+def test_where_there_is_none_one_is_seldom_taken_for_one() -> None:
+    random = np.random.default_rng(7)
+    counts = random.poisson(2 * random.gamma(2, 1 / 2, (3_000, 192)))
+    told = np.array([rhythm(each) for each in counts])
+    assert (told != 0).mean() < 0.04
+    assert np.abs(told).max() < 0.6
+
+
+def test_half_of_the_days_alone_is_none() -> None:
+    start = np.arange(192) * HOUR
+    busy = np.where(start // DAY % 2 == 1, 1 + np.cos(2 * np.pi * start / DAY), 1)
+    assert rhythm(np.round(100 * busy)) == 0
+
+
+def test_it_takes_two_days() -> None:
+    busy = np.tile(np.round(100 * (1 + np.cos(2 * np.pi * np.arange(24) / 24))), 3)
+    assert rhythm(busy[:47]) == 0
+    assert rhythm(busy[:48]) != 0
+
+
+def test_only_windows_that_make_up_a_day_have_one() -> None:
+    told = [has_rhythm(hours * HOUR) for hours in (1, 2, 6, 8, 12, 24, 7)]
+    assert told == [True, True, True, False, False, False, False]
+    assert not has_rhythm(0)
+    assert rhythm(np.array([100, 0] * 8), every_ms=DAY // 2) == 0
+
+
+def test_no_hour_is_empty_or_less() -> None:
+    night = busy_at(np.array([DAY // 2]), np.array([1.8 + 0j]))
+    assert night.tolist() == [0.1]
+    assert wave_at(DAY // 4 - DAY).round(9).tolist() == 1j
