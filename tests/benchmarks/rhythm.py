@@ -57,7 +57,10 @@ def gains(first_ms: int, counts: np.ndarray) -> list[float]:
 
 
 def likelihood(
-    counts: np.ndarray, mean: np.ndarray, history: tuple[np.ndarray, ...], spread: np.ndarray
+    counts: np.ndarray,
+    mean: np.ndarray,
+    history: tuple[np.ndarray, np.ndarray, np.ndarray],
+    spread: np.ndarray,
 ) -> float:
     dispersion = own_dispersion(*history, np.array(PRIOR_DISPERSION), spread)
     variance = mean + dispersion * mean * mean

@@ -186,9 +186,9 @@ def check(oracle: Oracle, closed: list[Closed], baselines: Baselines) -> None:
     assert len(moments) == len(rows)
     assert moments.keys() == oracle.moments.keys()
     for group, sums in oracle.moments.items():
-        told = moments[group]
-        assert [*told[:6], *told[10:]] == pytest.approx([*sums[:6], *sums[10:]], rel=1e-9, abs=1e-9)
-        assert told[6:10] == pytest.approx(sums[6:10], rel=1e-6, abs=1e-6)  # kept as single floats
+        mine = moments[group]
+        assert [*mine[:6], *mine[10:]] == pytest.approx([*sums[:6], *sums[10:]], rel=1e-9, abs=1e-9)
+        assert mine[6:10] == pytest.approx(sums[6:10], rel=1e-6, abs=1e-6)  # kept as single floats
     left = kept(baselines)
     assert left.keys() == oracle.windows.keys()
     for cell, windows in oracle.windows.items():

@@ -127,7 +127,9 @@ def history_of(counts: NDArray[np.int64]) -> tuple[Any, Any, Any]:
 def moments(counts: NDArray[np.int64], start_ms: int = 0, action: str = "x") -> pa.Table:
     some = counts[counts.any(axis=1)]
     nowhere = np.zeros(len(some), np.int64)
-    return moments_of(start_ms, pa.array([action]), nowhere, history_of(some), nowhere + 0j)
+    return moments_of(
+        start_ms, pa.array([action]), nowhere, history_of(some), np.zeros(len(some), complex)
+    )
 
 
 def first_windows(counts: list[int], action: str = "x") -> pa.Table:
