@@ -35,7 +35,8 @@ PAGES = {
         "Formulas",
         [
             *("kstoolkit.findings.tails", "kstoolkit.findings.peers"),
-            *("kstoolkit.findings.baselines", "kstoolkit.findings.lasting"),
+            *("kstoolkit.findings.baselines", "kstoolkit.findings.rhythm"),
+            "kstoolkit.findings.lasting",
             *(
                 "kstoolkit.counters.distinct",
                 "kstoolkit.findings.rules",

@@ -98,8 +98,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kstoolkit.findings.peers import Flags, Floats, Integers
-    from kstoolkit.findings.rhythm import Waves
+    from kstoolkit.findings.peers import Flags, Floats, Integers, Waves
 
     Singles = NDArray[np.float32]
     _Law = dict[str, Floats | Integers]

@@ -22,18 +22,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.findings.rhythm import spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from kstoolkit.findings.rhythm import Waves
-
     Flags = NDArray[np.bool_]
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
+    Waves = NDArray[np.complex128]
 
 
 def encoded(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, Integers]:
@@ -227,6 +225,11 @@ def grid_ms(every_ms: int) -> int:
     [6, 8, 24]
     """
     return every_ms * max(-(-_GRID_MS // every_ms), 1)
+
+
+def spread_of(rhythm: Waves | float) -> Floats:
+    """Return the variance that a rhythm of the day brings, over the square of the mean."""
+    return np.asarray(np.abs(rhythm) ** 2 / 2)
 
 
 def moments_of(

@@ -35,11 +35,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from kstoolkit.findings.peers import Floats, Integers
-
-    Waves = NDArray[np.complex128]
+    from kstoolkit.findings.peers import Floats, Integers, Waves
 
 
 _DAY_MS = 86_400_000
@@ -79,11 +75,6 @@ def busy_at(at_ms: Integers, rhythm: Waves) -> Floats:
     [1.5, 0.5]
     """
     return np.maximum(1 + (rhythm.conj() * wave_at(at_ms)).real, LEAST_BUSY)
-
-
-def spread_of(rhythm: Waves | float) -> Floats:
-    """Return the variance of busy(t) over a day."""
-    return np.asarray(np.abs(rhythm) ** 2 / 2)
 
 
 def rhythm_of(

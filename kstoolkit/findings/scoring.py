@@ -50,8 +50,7 @@ from kstoolkit.windows import as_window
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kstoolkit.findings.peers import Flags, Floats, Integers
-    from kstoolkit.findings.rhythm import Waves
+    from kstoolkit.findings.peers import Flags, Floats, Integers, Waves
     from kstoolkit.findings.rules import By, Looking, Rule
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window

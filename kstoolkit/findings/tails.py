@@ -62,9 +62,9 @@ from kstoolkit.findings.peers import (
     encoded,
     integers,
     places,
+    spread_of,
     whole_kind,
 )
-from kstoolkit.findings.rhythm import spread_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,8 +72,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import ArrayLike
 
-    from kstoolkit.findings.peers import Flags, Floats, Integers
-    from kstoolkit.findings.rhythm import Waves
+    from kstoolkit.findings.peers import Flags, Floats, Integers, Waves
 
 
 _HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))

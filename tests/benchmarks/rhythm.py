@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from kstoolkit.findings.rhythm import busy_at, rhythm_of, spread_of
+from kstoolkit.findings.peers import spread_of
+from kstoolkit.findings.rhythm import busy_at, rhythm_of
 from kstoolkit.findings.tails import PRIOR_DISPERSION, log_upper_tail, own_dispersion
 
 HOUR, DAY, HOURS = 3_600_000, 86_400_000, 24

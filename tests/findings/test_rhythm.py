@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.findings.rhythm import busy_at, has_rhythm, rhythm_of, spread_of, wave_at
+from kstoolkit.findings.peers import spread_of
+from kstoolkit.findings.rhythm import busy_at, has_rhythm, rhythm_of, wave_at
 
 HOUR, DAY = 3_600_000, 86_400_000
 
