@@ -140,7 +140,6 @@ class BatchFolders:
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> folders = BatchFolders(Path(tempfile.mkdtemp()))
     >>> size = (folders.begin(0, 7) / "part-00000.parquet").write_bytes(b"PAR1")
     >>> len(folders.marked())

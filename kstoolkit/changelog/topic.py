@@ -189,7 +189,6 @@ def counters_of_blocks(
 
     Examples
     --------
-    >>> import pyarrow as pa
     >>> key = BlockKey(bucket=5, epoch=0, batch=7, part=0, size_ms=60_000)
     >>> counted = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
     >>> [(key, block)] = _blocks_of(counted, key)

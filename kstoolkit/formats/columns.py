@@ -297,7 +297,6 @@ class RowColumns:
 
         Examples
         --------
-        >>> from kstoolkit.formats.columns import ByteColumn
         >>> column = ByteColumn.of([b"a", b"b"])
         >>> rows = RowColumns(np.arange(2), column, column, problems={1: "torn"})
         >>> rows.take(np.array([False, True])).problems
@@ -321,7 +320,6 @@ class RowColumns:
 
         Examples
         --------
-        >>> from kstoolkit.formats.columns import ByteColumn
         >>> rows = RowColumns.whole(ByteColumn.of([b"a"]), ByteColumn.of([b"1"]))
         >>> rows.key.to_list(), rows.window_start_ms
         ([b'a'], None)

@@ -197,7 +197,6 @@ def fetch(
 
     Examples
     --------
-    >>> from kstoolkit.kafka.jars import Artifact
     >>> jars = fetch([Artifact("org.slf4j", "slf4j-api", "1.7.36")])
     >>> [jar.name for jar in jars]
     ['slf4j-api-1.7.36.jar']

@@ -50,7 +50,6 @@ class Due:
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> due = Due(Path(tempfile.mkdtemp()) / "due.json")
     >>> due.has_come(now_ms=1_000)  # nobody knows
     True

@@ -56,7 +56,6 @@ def _characters(ax: Axes, most: int = _LONGEST_LINE) -> int:
 
     Examples
     --------
-    >>> from matplotlib.figure import Figure
     >>> both = Figure(figsize=(7.2, 3))
     >>> _characters(both.subplots()), _characters(both.subplots(1, 2)[0])
     (110, 51)

@@ -187,7 +187,6 @@ def segment_folder(replica: Path, window_ms: int, start_ms: int) -> Path:
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> segment_folder(Path("out"), 60_000, 3_600_000).as_posix()
     'out/60000/60000.3600000'
     """

@@ -88,7 +88,6 @@ class KeyEncoder:
 
         Examples
         --------
-        >>> from kstoolkit.formats.spark.types import Struct
         >>> KeyEncoder.of({"keyStateEncoderType": "NoPrefixKeyStateEncoderSpec"}, Struct((), 0))
         KeyEncoder(kind='NoPrefix', first=())
         """
@@ -118,7 +117,6 @@ def family_ids(keys: ByteColumn) -> NDArray[np.int64]:
 
     Examples
     --------
-    >>> from kstoolkit.formats.columns import ByteColumn
     >>> family_ids(ByteColumn.of([bytes([2, 0, 0]), b"x"])).tolist()
     [2, -1]
     """
@@ -382,7 +380,6 @@ def written_key(key: Struct, encoder: KeyEncoder, value: Any) -> bytes:
 
     Examples
     --------
-    >>> from kstoolkit.formats.spark.keys import KeyEncoder
     >>> from kstoolkit.formats.spark.types import schema_of
     >>> key = schema_of({"type": "struct", "fields": [{"name": "user", "type": "string"}]})
     >>> written_key(key, KeyEncoder(), {"user": "anna"}) == written_key(key, KeyEncoder(), "anna")

@@ -275,7 +275,6 @@ def key_behind_checksum(keys: ByteColumn) -> tuple[ByteColumn, dict[int, str]]:
 
     Examples
     --------
-    >>> from kstoolkit.formats.columns import ByteColumn
     >>> total = int(crc32c(ByteColumn.of([b"key"]))[0]).to_bytes(4, "little")
     >>> key_behind_checksum(ByteColumn.of([total + b"key", b"?"]))[1]
     {1: 'a checksum that is not that of the row'}

@@ -98,7 +98,6 @@ class Struct:
 
     Examples
     --------
-    >>> from kstoolkit.formats.spark.types import schema_of
     >>> key = schema_of('{"type": "struct", "fields": [{"name": "user", "type": "string"}]}')
     >>> key.names, key.count
     (['user'], 1)

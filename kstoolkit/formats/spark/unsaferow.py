@@ -393,7 +393,6 @@ def read_rows(column: ByteColumn, struct: Struct) -> Decoded:
 
     Examples
     --------
-    >>> from kstoolkit.formats.columns import ByteColumn
     >>> one = schema_of({"type": "struct", "fields": [{"name": "n", "type": "long"}]})
     >>> read_rows(ByteColumn.of([bytes([1]) + bytes(15), None]), one).values.to_pylist()
     [{'n': None}, None]

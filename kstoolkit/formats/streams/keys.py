@@ -101,7 +101,6 @@ def window_keys(keys: ByteColumn) -> KeyParts:
 
     Examples
     --------
-    >>> from kstoolkit.formats.columns import ByteColumn
     >>> parts = window_keys(ByteColumn.of([bytes.fromhex("410000018bcfe5680000000000")]))
     >>> parts.key.to_list(), parts.start_ms.tolist(), parts.sequence.tolist()
     ([b'A'], [1700000000000], [0])
@@ -122,7 +121,6 @@ def session_keys(keys: ByteColumn) -> KeyParts:
 
     Examples
     --------
-    >>> from kstoolkit.formats.columns import ByteColumn
     >>> key = bytes.fromhex("410000018bcfe652600000018bcfe56800")
     >>> parts = session_keys(ByteColumn.of([key]))
     >>> parts.key.to_list(), parts.end_ms - parts.start_ms
@@ -144,7 +142,6 @@ def time_ordered_window_keys(keys: ByteColumn) -> KeyParts:
 
     Examples
     --------
-    >>> from kstoolkit.formats.columns import ByteColumn
     >>> base, index = "000000018bcfe568004100000000", "01410000018bcfe5680000000000"
     >>> parts = time_ordered_window_keys(ByteColumn.of([bytes.fromhex(base), bytes.fromhex(index)]))
     >>> parts.key.to_list(), parts.start_ms.tolist(), parts.is_index.tolist()
@@ -167,7 +164,6 @@ def time_ordered_session_keys(keys: ByteColumn) -> KeyParts:
 
     Examples
     --------
-    >>> from kstoolkit.formats.columns import ByteColumn
     >>> key = bytes.fromhex("000000018bcfe652600000018bcfe5680041")
     >>> parts = time_ordered_session_keys(ByteColumn.of([key]))
     >>> parts.key.to_list(), parts.start_ms.tolist(), parts.end_ms.tolist()

@@ -210,7 +210,6 @@ def split_buffer(keys: ByteColumn, values: ByteColumn) -> RowColumns:
 
     Examples
     --------
-    >>> from kstoolkit.formats.columns import ByteColumn
     >>> key = ByteColumn.of([bytes.fromhex("000000018bcfe568004100000000")])
     >>> value = bytes.fromhex(
     ...     "0000018bcfe568000000000000000007" "00000002696e" "00000000" "00000000"
@@ -467,7 +466,6 @@ def split(
 
     Examples
     --------
-    >>> from kstoolkit.formats.columns import ByteColumn
     >>> key = ByteColumn.of([b"Anna" + bytes.fromhex("0000018bcfe5680000000000")])
     >>> value = ByteColumn.of([bytes.fromhex("0000018bcfe56801") + b"42"])
     >>> rows = split(Kind.TIMESTAMPED_WINDOW, key, value, window_size_ms=60_000)

@@ -412,7 +412,6 @@ def cut_values(values: ByteColumn, wrapping: Wrapping) -> ValueParts:
 
     Examples
     --------
-    >>> from kstoolkit.formats.columns import ByteColumn
     >>> value = ByteColumn.of([bytes.fromhex("0000018bcfe56800") + b"42"])
     >>> parts = cut_values(value, Wrapping.TIMESTAMP)
     >>> parts.value.to_list(), parts.timestamp_ms.to_pylist()

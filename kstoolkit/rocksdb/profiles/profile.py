@@ -362,7 +362,6 @@ def python_source(profile: Profile) -> str:
 
     Examples
     --------
-    >>> from kstoolkit.rocksdb.profiles.profile import Profile
     >>> print(python_source(Profile(compression="lz4")))
     from kstoolkit.rocksdb.profiles.profile import Profile
     <BLANKLINE>

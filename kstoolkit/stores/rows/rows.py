@@ -39,7 +39,6 @@ def value_text(value: Any) -> str:
 
     Examples
     --------
-    >>> from datetime import datetime, UTC
     >>> noon = datetime(2026, 3, 3, 12, tzinfo=UTC)
     >>> print(value_text({"user": "zoë", "window": {"start": noon}}))
     {"user": "zoë", "window": {"start": "2026-03-03 12:00:00"}}
@@ -229,7 +228,6 @@ def json_lines(rows: Iterable[StoreRow], store: str) -> Iterator[str]:
 
     Examples
     --------
-    >>> from kstoolkit.stores.rows.rows import StoreRow
     >>> row = StoreRow(b"\x00", float("nan"), None, None, None, None, b"\x00", b"?")
     >>> found = json.loads(next(json_lines([row], "counts")))
     >>> found["key"], found["value"]
@@ -406,7 +404,6 @@ def _details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str,
 
     Examples
     --------
-    >>> from kstoolkit.formats.serdes import serde_of
     >>> from kstoolkit.formats.streams.kinds import Kind
     >>> from kstoolkit.formats.streams.rows import split
     >>> key = ByteColumn.of([bytes.fromhex("0000018bcfe568000141")])
