@@ -326,14 +326,13 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """The counters of one level that a flush changed: latest counts, and the ones before.
+    """The counters of one level that a flush changed, with their latest counts.
 
     ``whole`` has all counters of the users' windows that changed, where that was asked for.
     """
 
     level: int
     counters: Counters
-    old: NDArray[np.uint64]
     whole: Counters = field(default_factory=Counters.empty)
 
 
@@ -480,7 +479,7 @@ class Bucket:
         if len(due):
             from_ms = turn.meta.expired_ms[level] if self.live else None
             added = self._added(level, due, from_ms)
-            turn.done.changes.append(Changes(level, added.changed, added.old, added.whole))
+            turn.done.changes.append(Changes(level, added.changed, added.whole))
             turn.done.widest = max(filter(None, (turn.done.widest, added.widest)), default=None)
             self._tell_gone(level, added.gone, turn.done)
             self._hand_down(level, due, since_ms, turn)
