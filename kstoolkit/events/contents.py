@@ -71,10 +71,7 @@ class Contents:
     def ended(self, path: str, *, is_damaged: bool) -> Contents:
         """Return what the file held, once it is read; without its checksum if it has changed.
 
-        Raises
-        ------
-        OSError
-            EAGAIN, if it was empty and is not any more: nobody knows what was read, so read again.
+        If it was empty and is not any more, nobody knows what was read: an OSError with EAGAIN.
         """
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             whole = _checksum(file.fileno(), self.size_bytes)

@@ -124,12 +124,7 @@ class Piece:
 
 
 def require(columns: Columns, names: Sequence[str], where: str) -> None:
-    """Check that each column is among the names, once.
-
-    Raises
-    ------
-    ColumnError
-        If one is missing, or there twice.
+    """Check that each column is among the names, once; else it is a ColumnError.
 
     Examples
     --------

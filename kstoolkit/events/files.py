@@ -90,15 +90,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What an input has, as of now.
-
-    Parameters
-    ----------
-    paths
-        Its files of events, sorted.
-    unread
-        How many other files there are, by what their names end with.
-    """
+    """What an input has, as of now: files of events, sorted; how many others, by their endings."""
 
     paths: list[str]
     unread: Mapping[str, int]
@@ -134,12 +126,8 @@ def listing(pattern: str, file_format: str | None = None, *, without: str | None
     names; links to folders are not followed. Output folders of runs are passed over, and so is
     what lies in the folder ``without``, this run's own, unless the pattern begins in there.
 
-    Raises
-    ------
-    InputError
-        If a single path does not exist.
-    UnreadableFile
-        If the system lets nobody list a folder.
+    A single path that does not exist is an InputError; a folder that the system lets nobody list,
+    an UnreadableFile.
     """
     if not pattern:
         message = "The input is an empty text."
@@ -254,12 +242,8 @@ class Ledger:
         A file that is gone by now is passed over, and so is what is no file, such as a pipe. Those
         that are known are taken in once more if that is asked for: who asks knows that no event of
         them was counted. Of what ``set_aside`` names, nothing is asked. What has become of the
-        first ``done`` files, all by default, is final; others will be read again.
-
-        Raises
-        ------
-        UnreadableFile
-            If the system does not tell what a path is.
+        first ``done`` files, all by default, is final; others will be read again. If the system
+        does not tell what a path is, it is an UnreadableFile.
         """
         now_ms = time.time_ns() // 1_000_000
         done = len(self) if done is None else done
@@ -465,13 +449,7 @@ def _changed(ledger: Path) -> _Lines:
 
 
 class Changes:
-    """What became of files that a run took in, look after look, as the run finds it.
-
-    Parameters
-    ----------
-    ledger
-        The ledger's own file.
-    """
+    """What became of files that a run took in, look after look, as the run finds it."""
 
     def __init__(self, ledger: Path) -> None:
         self._lines = _changed(ledger)
@@ -556,10 +534,7 @@ def read_events(
 ) -> Iterator[Good]:
     """Yield the events of a file piece by piece, and its dead letters.
 
-    Raises
-    ------
-    OSError
-        If the file is damaged or gone: none of what was yielded may count then.
+    One that is damaged or gone is an OSError: none of what was yielded may count then.
     """
     for piece in _READERS[format_of(path, file_format)](path, columns):
         event, items = (piece.times, piece.users, piece.actions), len(columns.items)
@@ -680,12 +655,8 @@ def read_rows(
 ) -> Generator[pa.RecordBatch, None, bool]:
     """Yield a file's rows; of one that can't be read to its end, a single row that says so.
 
-    Returns whether it is such a one.
-
-    Raises
-    ------
-    UnreadableFile
-        If it is the system that fails, and goes on to, also once some rows went out.
+    Returns whether it is such a one. If it is the system that fails, and goes on to, also once some
+    rows went out, it is an UnreadableFile.
     """
     try:
         patiently(path, lambda: _read_to_the_end(path, file_format, types))

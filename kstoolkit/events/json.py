@@ -347,14 +347,8 @@ class Values:
 def read_json_values(values: pa.Array, columns: Columns, types: Types) -> Iterator[Values]:
     """Yield what the values say, as many at once as can be parsed at once.
 
-    Parameters
-    ----------
-    values
-        Binary, one a record. One that is null, or nothing but spaces, is no object.
-    columns
-        Which fields are what.
-    types
-        The fields' types: text to begin with. What is learnt of them is kept there.
+    They are binary, one a record; one that is null, or nothing but spaces, is no object. ``types``
+    are those of the fields, text to begin with: what is learnt of them is kept there.
 
     Examples
     --------

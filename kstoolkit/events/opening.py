@@ -38,12 +38,7 @@ _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 def format_of(path: str | Path, given: str | None = None) -> FileFormat:
     """Return the format of a file: the given one, or what its name says.
 
-    Raises
-    ------
-    ConfigurationError
-        If the given format is unknown.
-    InputError
-        If the name says nothing.
+    An unknown format is a ConfigurationError, a name that says nothing an InputError.
 
     Examples
     --------
@@ -66,11 +61,8 @@ def format_of(path: str | Path, given: str | None = None) -> FileFormat:
 def open_stream(path: str | Path) -> pa.NativeFile:
     """Open a file for reading, decompressed if its first bytes say gzip or zstd.
 
-    Raises
-    ------
-    OSError
-        If it can't be opened; while reading, if the compressed data is damaged, cut short, or
-        followed by something else.
+    It is an OSError if it can't be opened; while reading, if the compressed data is damaged, cut
+    short, or followed by something else.
     """
     check_name(path)
     with Path(path).open("rb") as file:
@@ -131,10 +123,7 @@ _Read = TypeVar("_Read")
 def patiently(path: str, read: Callable[[], _Read], *, how: str = "read") -> _Read:
     """Return what ``read`` does of a file, tried again while it is the system that fails.
 
-    Raises
-    ------
-    UnreadableFile
-        If the system still fails after some seconds. Whatever else is raised passes through.
+    If that goes on for some seconds, it is an UnreadableFile. Whatever else is raised passes.
     """
     pauses = iter(_PAUSES)
     while True:

@@ -282,14 +282,8 @@ _ROWS = 20_000
 class RawRecords:
     """Some records, in the order of their file.
 
-    Parameters
-    ----------
-    values
-        What each holds.
-    users
-        Whose each is, in UTF-8; ``None`` where that can't be told.
-    time_ms, has_time
-        Its event time, and whether that could be read.
+    ``users`` are whose they are, in UTF-8, ``None`` where that can't be told; ``has_time`` is
+    whether an event time could be read.
     """
 
     values: list[bytes]
@@ -311,25 +305,10 @@ def read_raw_records(
     r"""Yield a file's records, some megabytes at a time.
 
     Lines of nothing but spaces are passed over, and so is the end of a line. Of a line longer than
-    32 MiB there is a beginning that is longer than that.
+    32 MiB there is a beginning that is longer than that. A format that is not given is told from
+    the file's name, the unit of epoch times from their size.
 
-    Parameters
-    ----------
-    path
-        The file, plain or compressed.
-    columns
-        Which columns are what; plain names.
-    file_format
-        ``"json"``, ``"csv"`` or ``"parquet"``; told from the name if not given.
-    time_unit
-        The unit of epoch times; told from their size if not given.
-
-    Raises
-    ------
-    ColumnError
-        If the header of a file with columns lacks one.
-    OSError
-        If the file can't be read to its end.
+    A header that lacks a column is a ColumnError; a file that can't be read to its end, an OSError.
 
     Examples
     --------

@@ -82,25 +82,10 @@ _MOST_BYTES = 64 << 20
 def write_sample(folder: str | PathLike[str], *, bad_records: bool = True) -> list[Path]:
     """Write the sample to ``folder``: ``sample/events-*.json.gz``, and ``labels.json``.
 
-    Parameters
-    ----------
-    folder
-        Where to; made if need be.
-    bad_records
-        Whether one file also holds a bad record of each kind in :data:`_BAD_RECORDS`.
+    With ``bad_records``, one file also holds a bad record of each kind in :data:`_BAD_RECORDS`.
+    Returns the files of events in order of time; the labels last. If the folder can't be
+    written, or holds other files of events, it is an OutputError.
 
-    Returns
-    -------
-    list of Path
-        The files of events in order of time; the labels last.
-
-    Raises
-    ------
-    OutputError
-        If the folder can't be written, or holds other files of events.
-
-    Notes
-    -----
     The bytes are those of the sample that comes along, where Python's zlib is the common one; a
     variant such as zlib-ng compresses the same content otherwise.
     """
@@ -132,23 +117,9 @@ def fetch_wikiticker(
     """Return the path of the real sample in ``folder``, downloaded if it is not there yet.
 
     It holds 39,244 edits of Wikipedia on 12 September 2015, 2.3 MiB of gzip JSON lines: event time
-    ``time``, user ``user``, action ``namespace``. A note on its licence is put beside it.
-
-    Parameters
-    ----------
-    folder
-        Where to; made if need be.
-    url, sha256
-        Where it is, and what it must be: no other bytes get that name.
-    timeout
-        How long to wait for each answer of the server.
-
-    Raises
-    ------
-    InputError
-        If it can't be downloaded, or what came is something else.
-    OutputError
-        If the folder can't be written.
+    ``time``, user ``user``, action ``namespace``. A note on its licence is put beside it. Only the
+    bytes of ``sha256`` get its name. If they can't be downloaded, or others came, it is an
+    InputError; if the folder can't be written, an OutputError.
     """
     target = Path(folder) / _WIKITICKER_FILE
     if not (target.is_file() and _sha256(target.read_bytes()) == sha256):

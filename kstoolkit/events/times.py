@@ -99,12 +99,7 @@ _ReadBy = Callable[[pa.StringArray, TimeUnit | None, ZoneInfo | None], Read]
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """Return the zone of a name, such as ``Europe/Prague``.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none.
+    """Return the zone of a name, such as ``Europe/Prague``; an unknown one: ConfigurationError.
 
     Examples
     --------

@@ -37,12 +37,8 @@ def read_options(path: str | Path) -> dict[str, str]:
     r"""Return the settings that a file has, one ``name=value`` a line, as Kafka's own tools read.
 
     What begins with ``#`` or ``!`` is a comment. A line that ends with a backslash goes on in the
-    next one, whose indent does not count. Elsewhere a backslash stands for itself.
-
-    Raises
-    ------
-    InputError
-        If it can't be read, or a line of it is none.
+    next one, whose indent does not count. Elsewhere a backslash stands for itself. What can't be
+    read, or has a line that is no setting, is an InputError.
 
     Examples
     --------
@@ -80,19 +76,9 @@ _ITS_NAMES = {
 def options_given(options: object, bootstrap: str) -> dict[str, str]:
     """Return settings as texts; of none, those of the file that the environment names.
 
-    Parameters
-    ----------
-    options
-        A mapping of names to texts, numbers or truth values; or None.
-    bootstrap
-        The servers that are given beside them: where there are settings, they are from then on of
-        these servers, too.
-
-    Raises
-    ------
-    ConfigurationError
-        If they are no settings, or are those of other servers. What they are instead may be secret,
-        and is not shown.
+    They map names to texts, numbers or truth values, and are from then on of the servers in
+    ``bootstrap``, too. If they are no settings, or are those of other servers, it is a
+    ConfigurationError, which does not show them: they may be secret.
 
     Examples
     --------
@@ -123,19 +109,7 @@ def options_given(options: object, bootstrap: str) -> dict[str, str]:
 def options_of_folder(options: object, bootstrap: str, folder: str) -> dict[str, str]:
     """Return settings for servers that a folder names, which may have come from anybody.
 
-    Parameters
-    ----------
-    options
-        As of :func:`options_given`.
-    bootstrap
-        The servers that it names.
-    folder
-        Which one, for the error.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are settings, and not all of the servers are among those that they belong to.
+    Settings that not all of these servers are said to belong to are a ConfigurationError.
 
     Examples
     --------
@@ -216,13 +190,7 @@ def _as_texts(options: object) -> dict[str, str]:
 
 
 def text_of(path: str) -> str:
-    """Return what a file says.
-
-    Raises
-    ------
-    InputError
-        If it can't be read, or is no text.
-    """
+    """Return what a file says; one that can't be read, or is no text, is an InputError."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -414,10 +382,7 @@ def kafka_topic(
 def parse_address(text: str) -> Address | None:
     """Return the topic that ``kafka://host:port/name`` names; ``None`` for any other text.
 
-    Raises
-    ------
-    ConfigurationError
-        If it begins like one, and is none.
+    What begins like an address, and is none, is a ConfigurationError.
 
     Examples
     --------
@@ -441,10 +406,7 @@ def parse_address(text: str) -> Address | None:
 def address_of(topic: str, bootstrap: str | None) -> Address:
     """Return where a topic is, given its name and servers, or an address that has both.
 
-    Raises
-    ------
-    ConfigurationError
-        If one of them is none, or the servers are named twice or not at all.
+    If one of them is none, or the servers are named twice or not at all: a ConfigurationError.
     """
     _check_text("topic", topic, "Give its name, or kafka://host:port/name.")
     if bootstrap is not None:
@@ -488,13 +450,7 @@ def _starting(given: object) -> str | datetime | dict[int, int]:
 
 
 def in_utc(moment: datetime, what: str) -> datetime:
-    """Return a time in UTC.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is before the year 1 there, or after 9999.
-    """
+    """Return a time in UTC; before the year 1 there, or after 9999, it is a ConfigurationError."""
     try:
         return moment.astimezone(UTC)
     except OverflowError:

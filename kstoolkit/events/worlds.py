@@ -272,10 +272,7 @@ WORLDS = MOODS | {
 def checked_world(world: str | Iterable[str] | None) -> tuple[str, ...]:
     """Return the names of laws, each once, in the order of :data:`WORLDS`.
 
-    Raises
-    ------
-    ConfigurationError
-        If there is no such law, or moods would follow two.
+    If there is no such law, or moods would follow two, it is a ConfigurationError.
     """
     if world is None:
         return ()

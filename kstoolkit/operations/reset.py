@@ -198,16 +198,9 @@ class ResetPlan:
 
 
 def _moment_text(value_ms: int) -> str:
-    """Return a moment as ISO 8601, which ``to`` takes.
-
-    Examples
-    --------
-    >>> _moment_text(1_740_787_200_000), _moment_text(1_740_787_200_500)
-    ('2025-03-01T00:00:00Z', '2025-03-01T00:00:00.500Z')
-    """
+    """Return a moment as ISO 8601, which ``to`` takes."""
     precision = "milliseconds" if value_ms % 1_000 else "seconds"
-    moment = moment_of(value_ms)
-    return f"{moment.replace(tzinfo=None).isoformat(timespec=precision)}Z"
+    return f"{moment_of(value_ms).replace(tzinfo=None).isoformat(timespec=precision)}Z"
 
 
 To = str | datetime | Mapping[int, int]

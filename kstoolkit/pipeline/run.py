@@ -138,14 +138,8 @@ def sampled_letters(
 ) -> list[dict[str, str | int | None]]:
     """Return some dead letters that differ, of each reason in turn, with their ``batch``.
 
-    Of millions, no more are read than it takes to find these, and no more than 100,000.
-
-    Parameters
-    ----------
-    counts
-        How many there are of each reason to be told of.
-    most
-        How many to return at most.
+    ``counts`` is how many there are of each reason to be told of; ``most`` are returned at most. Of
+    millions, no more are read than it takes to find these, and no more than 100,000.
     """
     held: dict[str, dict[str, dict[str, str | int | None]]] = {reason: {} for reason in counts}
     seen: Counter[str] = Counter()

@@ -87,18 +87,9 @@ def open_store(
 
     Raises
     ------
-    NoStoreError
-        If there is none at ``path``; the hint says where some lie nearby.
-    MissingFolderError
-        If a folder outside ``path`` that the store needs is not there, or not known.
-    StorePermissionError
-        If this user may not read it.
-    NewerFormatError
-        If it was written in a format newer than what is known here; both versions are named.
-    EncryptedStoreError, DamagedStoreError
-        If its files are not as RocksDB writes them.
-    StoreResourceError
-        If there is no room for the scratch folder.
+    KstoolkitError
+        If there is no store, or it can't be opened: one of :mod:`kstoolkit.rocksdb.faults`, or a
+        MissingFolderError if a folder outside ``path`` that it needs is not there, or not known.
 
     Examples
     --------
