@@ -109,7 +109,7 @@ def options_given(options: object, bootstrap: str) -> dict[str, str]:
 def options_of_folder(options: object, bootstrap: str, folder: str) -> dict[str, str]:
     """Return settings for servers that a folder names, which may have come from anybody.
 
-    Settings that not all of these servers are said to belong to are a ConfigurationError.
+    Settings that are not said to be of all these servers are a ConfigurationError.
 
     Examples
     --------
