@@ -156,7 +156,8 @@ def evaluate(
     """Say how good findings and ranking are, by labels.
 
     A label names a user, and if they are known a kind, since, until (ISO 8601) and an action. What
-    is found of nobody labelled, or of the kinds nightly-job and service, is a false alarm. The
+    is found of nobody labelled, or of the kinds nightly-job and service, is a false alarm. A delay
+    is from a label's since to the end of the window that told. The
     fields of --json: findings and users, each with kinds, alarms_a_day, average_precision,
     precision_at, curve, and more. Null is unknown.
     """
@@ -217,6 +218,9 @@ def users(
     if as_json:
         told = ranked.astype(object).where(ranked.notna(), None)  # or it would be NaN, no JSON
         print_json(_rows(told, list(told.columns)))
+        return
+    if ranked.empty:
+        say("Nobody did anything that this was asked for.")
         return
     top = ranked.head(limit)
     cells = [[u, f"{s:.1f}", why] for u, s, why in top[["user", "score", "reason"]].to_numpy()]

@@ -68,6 +68,7 @@ def kinds_of(users: pa.Array | pa.ChunkedArray, group: str) -> pa.Array | pa.Chu
     ['svc-', '', 'bot-']
     """
     try:
+        pc.match_substring_regex(pa.array([""]), group)  # or an error would name what is around it
         texts = pc.extract_regex(users, "(?P<kind>" + group + ")")
         kinds = pc.struct_field(texts, "kind")
     except (pa.ArrowInvalid, TypeError, UnicodeEncodeError) as error:

@@ -65,13 +65,13 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
     """
     where = str(path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")  # some editors mark it so
     except OSError as error:
         message = f"No rules can be read from {where}: {error.strerror}."
         raise ConfigurationError(message, hint="Give the path of a TOML file.") from error
     except UnicodeDecodeError as error:
-        message = f"{where} is no TOML: {error}."
-        raise ConfigurationError(message, hint=_EXAMPLE) from error
+        message = f"{where} is no UTF-8 from byte {error.start} on, and so no TOML."
+        raise ConfigurationError(message, hint="Save it as UTF-8.") from error
     return _rules_from_toml(text, where)
 
 

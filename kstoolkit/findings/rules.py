@@ -121,8 +121,8 @@ def _regular(pattern: Any) -> str:
         message = f"pattern = {pattern!r} is no text."
         raise ConfigurationError(message, hint=hint)
     try:
+        pc.match_substring_regex(pa.array([""]), pattern)  # or an error would name what is around
         pc.match_substring_regex(pa.array([""]), _whole_match(pattern))
-        pc.match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as error:
         message = f"The pattern {pattern!r} is no regular expression: {error}."
         raise ConfigurationError(message, hint=hint) from error
@@ -636,10 +636,13 @@ def of_parts(rules: Iterable[Rule], parts: Sequence[str]) -> tuple[Rule, ...]:
     >>> of_parts([Ceiling("1 hour", 9, by=["op", "region"])], ["region", "op"])[0].by is None
     True
     """
-    settled = tuple(_of_parts(rule, parts) for rule in _shared(list(rules)))
+    settled = tuple(_of_parts(rule, parts) for rule in shared(list(rules)))
+    if twice := [rule.name for rule in windowed(settled) if settled.count(rule) > 1]:
+        message = f"The rule {twice[0]!r} is there twice."
+        raise ConfigurationError(message, hint="Leave one out.")
     drifts = [(rule.window, rule.by) for rule in settled if isinstance(rule, Drift)]
-    if twice := [window for window, by in drifts if drifts.count((window, by)) > 1]:
-        message = f"Two rules Drift look at {twice[0].label}."
+    if same := [window for window, by in drifts if drifts.count((window, by)) > 1]:
+        message = f"Two rules Drift look at {same[0].label}."
         raise ConfigurationError(message, hint="Keep the one with the smaller factor.")
     unusual = [rule for rule in settled if isinstance(rule, Unusual)]
     alike = {(rule.window, rule.by): rule.group for rule in unusual}
@@ -650,7 +653,23 @@ def of_parts(rules: Iterable[Rule], parts: Sequence[str]) -> tuple[Rule, ...]:
     return settled
 
 
-def _shared(rules: list[Rule]) -> Iterator[Looking | Exempt]:
+def as_rules(given: Rule | Iterable[Any]) -> tuple[Rule, ...]:
+    """Return rules, of which one may be given as it is.
+
+    Raises
+    ------
+    ConfigurationError
+        If something is none.
+    """
+    rules: tuple[Any, ...] = (given,) if isinstance(given, Rule | str) else tuple(given)
+    if others := [each for each in rules if not isinstance(each, Rule)]:
+        message = f"{others[0]!r} is no rule."
+        hint = "Give rules, as [kst.Unusual('1 hour')], or kst.load_rules('rules.toml')."
+        raise ConfigurationError(message, hint=hint)
+    return rules
+
+
+def shared(rules: list[Rule]) -> Iterator[Looking | Exempt]:
     """Yield the rules with what false alarms each may bring; a budget is parted among them."""
     budgets = [rule for rule in rules if isinstance(rule, Budget)]
     learning = [rule for rule in rules if isinstance(rule, Learning)]
@@ -660,7 +679,10 @@ def _shared(rules: list[Rule]) -> Iterator[Looking | Exempt]:
         if own or len(budgets) > 1:
             message = f"Beside {budgets[0].name} there is {[*own, *budgets[1:]][0].name!r}."
             raise ConfigurationError(message, hint="Give one budget, and the rules none.")
-        alarms = budgets[0].false_alarms_per_day / max(len(learning), 1)
+        if not learning:
+            message = f"No rule shares the {budgets[0].name}."
+            raise ConfigurationError(message, hint="Add one that learns, as Unusual.")
+        alarms = budgets[0].false_alarms_per_day / len(learning)
     for rule in rules:
         if isinstance(rule, Learning) and rule.false_alarms_per_day is None:
             yield replace(rule, false_alarms_per_day=alarms)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, windowed
+from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, as_rules, windowed
 from kstoolkit.findings.stories import find_in_windows
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.windows import as_window, length_label
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from kstoolkit.windows import Window
 
 
-def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) -> Findings:
+def find(path: str | os.PathLike[str], rules: Rule | Sequence[Rule] = DEFAULT_RULES) -> Findings:
     """Return what the rules find in a changelog, each story once.
 
     Parameters
     ----------
     path
-        A changelog folder, or the run folder that it lies in.
+        A changelog folder, the run folder that it lies in, or the run.
     rules
-        What to look for.
+        What to look for: a rule, or several.
 
     Raises
     ------
@@ -41,8 +41,13 @@ def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) ->
     ConfigurationError
         If a rule looks at a window that the changelog has not, or has in part: what ``min_count``
         left out is no zero.
+
+    Examples
+    --------
+    >>> import kstoolkit as kst
+    >>> kst.find("out", kst.Ceiling("1 minute", 80)).to_pandas()  # doctest: +SKIP
     """
-    changelog = Changelog.open(Path(path))
+    changelog, rules = Changelog.open(Path(path)), as_rules(rules)
     settings = RunFolder(Path(path)).settings()
     counted = () if settings is None else settings.cascade.levels
     if settings is not None:

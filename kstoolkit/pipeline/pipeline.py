@@ -42,6 +42,7 @@ from kstoolkit.findings.rules import (
     Distinct,
     Rule,
     Unusual,
+    as_rules,
     bys_on,
     check_windows,
     limit_floor,
@@ -161,7 +162,7 @@ class Pipeline:
 
     source: Files | Frame | Simulation | Topic
     cascade: Cascade = field(default_factory=Cascade)
-    rules: Sequence[Rule] | None = None
+    rules: Rule | Sequence[Rule] | None = None
     buckets: int = _BUCKETS
     changelog: KafkaChangelog | None = None
     findings_to: KafkaFindings | None = None
@@ -190,7 +191,7 @@ class Pipeline:
     @property
     def judged_by(self) -> tuple[Rule, ...]:
         """The rules, given or default."""
-        return _default_rules(self.cascade) if self.rules is None else tuple(self.rules)
+        return _default_rules(self.cascade) if self.rules is None else as_rules(self.rules)
 
     def run(
         self,

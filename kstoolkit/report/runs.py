@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from kstoolkit.events.event import REASONS
 from kstoolkit.findings.finding import DISTINCT
 from kstoolkit.findings.rulefiles import rules_from_json
-from kstoolkit.findings.rules import DEFAULT_RULES
+from kstoolkit.findings.rules import DEFAULT_RULES, shared
 from kstoolkit.findings.stories import by_parts
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
 from kstoolkit.pipeline.run import LevelCounts, sampled_letters
@@ -114,7 +114,8 @@ def _summary(settings: Settings, summary: RunSummary) -> Html:
     The page lists each finding once, where the summary counts each time that it was reported; and
     it has a section for dead letters.
     """
-    rules = "; ".join(rule.name for rule in rules_from_json(settings.rules)) or "none"
+    each = shared([*rules_from_json(settings.rules)])
+    rules = "; ".join(rule.name for rule in each) or "none"
     (events, *rest) = [
         (what, figure)
         for what, figure in summary.rows()

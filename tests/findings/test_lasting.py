@@ -196,6 +196,10 @@ def test_a_budget_is_shared_by_the_rules_that_learn() -> None:
         ([kst.Budget(5), kst.Unusual("1 hour", 2)], "Beside Budget of 5.*Unusual 1 hour, 2 false"),
         ([kst.Budget(5), kst.Budget(2)], "Beside Budget of 5.*Budget of 2"),
         ([kst.Drift("1 hour"), kst.Drift("1 hour", 3)], "Two rules Drift look at 1 hour"),
+        ([kst.Budget(5)], "No rule shares the Budget of 5"),
+        ([kst.Budget(5), kst.Ceiling("1 hour", 9)], "No rule shares the Budget of 5"),
+        ([kst.Ceiling("1 hour", 9)] * 2, "'Ceiling 9 per 1 hour' is there twice"),
+        ([kst.Budget(5), *[kst.TooEven("1 hour")] * 2], "'TooEven 1 hour, 2.5 .*' is there twice"),
     ],
 )
 def test_rules_that_can_not_be_together_are_refused(rules: Sequence[Rule], told: str) -> None:

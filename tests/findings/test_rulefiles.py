@@ -128,7 +128,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_bytes(b"\xff\xfe[[rule]]")
-    with pytest.raises(ConfigurationError, match="is no TOML"):
+    with pytest.raises(ConfigurationError, match="is no UTF-8"):
         load_rules(path)
 
 
@@ -213,7 +213,7 @@ def test_comments_alone_are_no_mistake_and_line_ends_stay_as_they_are(path: Path
     [
         (b"[[rule]\n", "is no TOML"),
         (b"other = 1\n", "unknown table 'other'"),
-        (b"\xff\xfe", "is no TOML"),
+        (b"\xff\xfe", "is no UTF-8"),
         (b"rule = [{kind = 'Exempt', users = ['Bo']}]\n", "No rule can be added"),
     ],
 )
@@ -260,3 +260,15 @@ def test_rules_written_are_the_rules_read(path: Path) -> None:
     rules = (Ceiling("90 s", 0), Unusual("1 day", 1e-7, 3), Exempt(["a", 'b"\\']))
     path.write_text(_rules_to_toml(rules), encoding="utf-8")
     assert kst.load_rules(path) == rules
+
+
+def test_a_file_that_an_editor_marked_as_utf_8_is_read_and_one_that_is_not_is_said(
+    tmp_path: Path,
+) -> None:
+    text = '[[rule]]\nkind = "Exempt"\nusers = ["Zoë"]\n'
+    path = tmp_path / "rules.toml"
+    path.write_bytes(text.encode("utf-8-sig"))
+    assert load_rules(path) == (Exempt(["Zoë"]),)
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigurationError, match=r"rules.toml is no UTF-8 from byte 37 on.*"):
+        load_rules(path)

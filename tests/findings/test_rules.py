@@ -13,6 +13,7 @@ from kstoolkit.findings.rules import (
     Exempt,
     Longer,
     Unusual,
+    as_rules,
     check_windows,
     exempted,
     material_floor,
@@ -64,6 +65,10 @@ def test_rules_can_be_sent_to_another_process() -> None:
         (lambda: Exempt(["a"], pattern="b"), "either users or a pattern"),
         (lambda: Exempt([1]), "users = "),  # type: ignore[list-item]
         (lambda: Exempt(pattern="(?=a)"), "is no regular expression"),
+        (lambda: Exempt(pattern="["), "missing ]: [."),
+        (lambda: Unusual("1 hour", group="svc-("), "missing ): svc-(."),
+        (lambda: as_rules(["Unusual"]), "'Unusual' is no rule"),
+        (lambda: as_rules("rules.toml"), "'rules.toml' is no rule"),
         (lambda: Exempt(pattern="a)(b"), "is no regular expression"),
     ],
 )

@@ -164,7 +164,7 @@ def test_actions_of_a_rule_are_values_of_the_part_that_it_is_by(
 
 
 def test_the_same_is_found_in_the_changelog_alone(run: Run) -> None:
-    found, again = run.findings, kst.find(run.folder.path, RULES)
+    found, again = run.findings, kst.find(run, RULES)
     assert sorted((f.rule, f.user, f.action, f.window_start_ms, f.count) for f in found) == sorted(
         (f.rule, f.user, f.action, f.window_start_ms, f.count) for f in again
     )

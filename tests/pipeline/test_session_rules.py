@@ -170,7 +170,7 @@ def test_what_is_usual_of_sessions_is_told_by_those_that_there_were(tmp_path: Pa
     assert (one.user, one.count, one.window_start) == ("user 7", 60, day + timedelta(days=15))
     assert one.baseline_windows == 15  # no day's pause is a session
     assert one.peers == 40
-    (again,) = kst.find(run.folder.path, [kst.Unusual(EACH)])
+    (again,) = kst.find(run.folder.path, kst.Unusual(EACH))
     assert (again.count, again.window_end_ms, again.baseline_windows) == (60, one.window_end_ms, 15)
     assert one.expected_high is not None
     assert 3 <= one.expected_high < 10

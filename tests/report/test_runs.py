@@ -18,7 +18,7 @@ from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import OutputError
 from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rulefiles import rules_to_json
-from kstoolkit.findings.rules import Ceiling, Unusual
+from kstoolkit.findings.rules import Budget, Ceiling, Unusual
 from kstoolkit.markup import element, plain
 from kstoolkit.report.report import Report
 from kstoolkit.report.runs import _command_of, _origin_of, _stories, title_of
@@ -153,6 +153,13 @@ def test_the_most_abnormal_users_come_first_and_all_are_counted(made: Made) -> N
 def test_the_summary_says_what_was_looked_for(made: Made) -> None:
     said = "events126windows1 minute, 1 hourrulesUnusual 1 hour, 5 false alarms a day"
     assert said in page_of(made.run).text
+
+
+def test_the_summary_says_of_a_budget_what_each_rule_has_of_it(tmp_path: Path) -> None:
+    rules = rules_to_json([Budget(5), Ceiling("1 hour", 9), Unusual("1 hour"), Unusual("1 minute")])
+    made = Made(tmp_path / "out", replace(SETTINGS, rules=rules))
+    said = "Ceiling 9 per 1 hour; Unusual 1 hour, 2.5 false alarms a day; Unusual 1 minute, 2.5 "
+    assert f"rules{said}false" in page_of(made.run).text
 
 
 def test_the_summary_leaves_out_what_the_page_counts_itself(made: Made) -> None:
