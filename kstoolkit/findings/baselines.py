@@ -465,15 +465,15 @@ class Baselines:
         age = np.where(known, self._age(at - cells.last_ms[cell]), 0)
         cells.top[cell] *= age
         cells.second[cell] *= age
-        known_of = (n, cells.total[cell], cells.squares[cell], cells.second[cell])
+        sums = (n, cells.total[cell], cells.squares[cell], cells.second[cell])
         rhythm = self._rhythm(cell, n)
-        history = np.stack([*known_of, rhythm.real, rhythm.imag])
+        history = np.stack([*sums, rhythm.real, rhythm.imag])
         grid = grid_ms(self.every_ms)
         was_known = known & (self._windows(cell, at - at % grid) >= FEWEST_WINDOWS)
         usual = cells.total[cell] / np.maximum(n, 1)
         most = np.maximum(np.floor(_CLIPPED_AT * usual), _CLIPPED_AT).astype(np.int64)
         held = np.minimum(count, most) * was_known
-        clipped, shaped = int(held.sum()), int(held[rhythm != 0].sum())
+        clipped, rhythmic = int(held.sum()), int(held[rhythm != 0].sum())
         new = np.flatnonzero(~known)
         self.firsts += first_terms(cells.action[cell[new]], count[new], len(cells.actions))
         if self.watch.factor is not None:
@@ -482,7 +482,7 @@ class Baselines:
             told.append(self._even(at, cell, count, n))
         at_most = (np.floor(_MOST_OF_SECOND * cells.second[cell]) + _MOST_BESIDES).astype(np.int64)
         cells.learn(cell, at, count, at_most)
-        return history, (clipped, shaped, len(new)), cells.action[cell[new]]
+        return history, (clipped, rhythmic, len(new)), cells.action[cell[new]]
 
     def _rise(
         self, at: int, cell: Integers, count: Integers, n: Integers, factor: float
@@ -578,7 +578,8 @@ class Baselines:
         history = n, cells.total[cell], cells.squares[cell]
         even = cells.even_cosine[cell] + 1j * cells.even_sine[cell]
         odd = cells.odd_cosine[cell] + 1j * cells.odd_sine[cell]
-        return rhythm_of((even, odd), history, cells.first_ms[cell], every_ms)
+        overlap = self.size_ms / self.every_ms
+        return rhythm_of((even, odd), history, cells.first_ms[cell], every_ms, overlap)
 
     @property
     def _remembered_ms(self) -> int:

@@ -14,7 +14,7 @@ the even days, which is not zero where the first or the last of them is no whole
 Each half of the days is *held out* from the other: what odd days say of even ones is better than
 the mean alone, by squares, if Σ (x - x̄)² - (x - x̄ busy)² = x̄² n_even (d - |a_odd|² / 2) is more
 than 0; there d = Re(a_even a_odd*). A rhythm is taken for one from two days on, where both halves
-are better together, by three units of log likelihood:
+are better together, by three units of log likelihood, times as many if windows overlap:
 
     x̄² (n d - (n_even |a_odd|² + n_odd |a_even|²) / 2) / (2 s²) ≥ 3
 
@@ -82,6 +82,7 @@ def rhythm_of(
     history: tuple[Integers, Integers, Floats],
     first_ms: Integers,
     every_ms: int,
+    overlap: float = 1,
 ) -> Waves:
     """Return a of each cell, 0 where it is not shown to have a rhythm.
 
@@ -95,6 +96,8 @@ def rhythm_of(
         When the first of its windows begins.
     every_ms
         Distance of the windows' starts.
+    overlap
+        How many of them each moment is in: so many say what one does.
     """
     n, total, squares = history
     found = np.zeros(len(n), complex)
@@ -109,7 +112,7 @@ def rhythm_of(
     both, of_even, of_odd = (even * odd.conj()).real, np.abs(even) ** 2, np.abs(odd) ** 2
     spread = np.maximum((squares[some] - total[some] * mean) / (n - 1), mean)
     gain = mean * mean * (n * both - (n_even * of_odd + n_odd * of_even) / 2) / (2 * spread)
-    shown = np.flatnonzero(gain >= _LEAST_GAIN)
+    shown = np.flatnonzero(gain >= _LEAST_GAIN * overlap)
     alike = np.minimum(2 * both[shown] / (of_even + of_odd)[shown], 1)
     whole = ((n_even * even + n_odd * odd) / n)[shown]
     found[some[shown]] = 2 * alike / (1 + alike) * whole

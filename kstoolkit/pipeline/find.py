@@ -41,11 +41,6 @@ def find(path: str | os.PathLike[str], rules: Rule | Sequence[Rule] = DEFAULT_RU
     ConfigurationError
         If a rule looks at a window that the changelog has not, or has in part: what ``min_count``
         left out is no zero.
-
-    Examples
-    --------
-    >>> import kstoolkit as kst
-    >>> kst.find("out", kst.Ceiling("1 minute", 80)).to_pandas()  # doctest: +SKIP
     """
     changelog, rules = Changelog.open(Path(path)), as_rules(rules)
     settings = RunFolder(Path(path)).settings()

@@ -102,9 +102,9 @@ class Oracle:
         n, total, squares, _ = self.known(cell, at)
         history = np.array([n]), np.array([total]), np.array([squares])
         first = min(start for start, _, _ in self.windows[cell])
-        return complex(
-            rhythm_of((halves[0], halves[1]), history, np.array([first]), self.every_ms)[0]
-        )
+        overlap = self.size_ms / self.every_ms
+        told = rhythm_of((halves[0], halves[1]), history, np.array([first]), self.every_ms, overlap)
+        return complex(told[0])
 
     def is_forgotten(self, cell: Cell, at: int) -> bool:
         return all(start < at - self.memory_ms for start, _, _ in self.windows[cell])

@@ -90,6 +90,18 @@ def test_where_there_is_none_one_is_seldom_taken_for_one() -> None:
     assert np.abs(told).max() < 0.6
 
 
+def test_windows_that_overlap_show_no_more_than_those_that_do_not() -> None:
+    random = np.random.default_rng(8)
+    counts = random.poisson(random.gamma(2, 1 / 2, (400, 8 * 288)))
+    sums = np.cumsum(np.pad(counts, ((0, 0), (1, 0))), axis=1)
+    hours = sums[:, 12:] - sums[:, :-12]  # begin each five minutes
+    told = [
+        [rhythm_of(*kept(each, every_ms=HOUR // 12), HOUR // 12, overlap)[0] != 0 for each in hours]
+        for overlap in (1, 12)
+    ]
+    assert np.mean(told[1]) < 0.04 < np.mean(told[0])
+
+
 def test_half_of_the_days_alone_is_none() -> None:
     start = np.arange(192) * HOUR
     busy = np.where(start // DAY % 2 == 1, 1 + np.cos(2 * np.pi * start / DAY), 1)
