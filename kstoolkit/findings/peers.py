@@ -203,10 +203,10 @@ MOMENTS_SCHEMA = pa.schema(
 sum of x̄ᵢ, and ``pooled_cells`` those with n ≥ 2. Over the latter are the sums: of w eᵢ and w x̄ᵢ²
 with eᵢ = min(sᵢ² - x̄ᵢ, 4 x̄ᵢ² + 3 x̄ᵢ √(2 / nᵢ)) and the weights w = 1 / (1 + x̄ᵢ)²; of x̄ᵢ, x̄ᵢ²,
 1 / nᵢ, x̄ᵢ / nᵢ and x̄ᵢ² / nᵢ. A cell with a :mod:`~kstoolkit.findings.rhythm` aᵢ has
-sᵢ² - x̄ᵢ - x̄ᵢ² |aᵢ|² / 2 in eᵢ, and x̄ᵢ² (1 + |aᵢ|² / 2) beside; ``rhythmic_cells`` of the known ones
-have one, of which the sums are of x̄ᵢ, x̄ᵢ Re aᵢ and x̄ᵢ Im aᵢ. Where the octave is null it is of
-first windows: how many there were so far, the sum of their counts, of which each adds 50 at most,
-and of the squares.
+``sᵢ² - x̄ᵢ - x̄ᵢ² |aᵢ|² / 2`` in eᵢ, and ``x̄ᵢ² (1 + |aᵢ|² / 2)`` beside; ``rhythmic_cells`` of the
+known ones have one, of which the sums are of x̄ᵢ, x̄ᵢ Re aᵢ and x̄ᵢ Im aᵢ. Where the octave is null
+it is of first windows: how many there were so far, the sum of their counts, of which each adds 50
+at most, and of the squares.
 """
 
 FACTS_SCHEMA = pa.schema(never_null(pa.int64(), "window_start_ms", "clipped", "rhythmic", "firsts"))

@@ -12,9 +12,12 @@ the even days, which is not zero where the first or the last of them is no whole
     a_even = 2 (Z_even - x̄ W_even) / (n_even x̄),   and a_odd likewise.
 
 Each half of the days is *held out* from the other: what odd days say of even ones is better than
-the mean alone, by squares, if Σ (x - x̄)² - (x - x̄ busy)² = x̄² n_even (d - |a_odd|² / 2) is more
-than 0; there d = Re(a_even a_odd*). A rhythm is taken for one from two days on, where both halves
-are better together, by three units of log likelihood, times as many if windows overlap:
+the mean alone, by squares, where this is more than 0:
+
+    Σ (x - x̄)² - (x - x̄ busy)² = x̄² n_even (d - |a_odd|² / 2),   d = Re(a_even a_odd*)
+
+A rhythm is taken for one from two days on, where both halves are better together, by three units of
+log likelihood, times as many if windows overlap:
 
     x̄² (n d - (n_even |a_odd|² + n_odd |a_even|²) / 2) / (2 s²) ≥ 3
 
@@ -22,8 +25,8 @@ It is as large as it is reliable, Spearman & Brown's formula (1910) from halves 
 
     a = 2ρ / (1 + ρ) · (n_even a_even + n_odd a_odd) / n,   ρ = min(2d / (|a_even|² + |a_odd|²), 1)
 
-A cell with a rhythm has the mean m busy(t), and of its variance s² the part x̄² |a|² / 2 is rhythm
-and no burst. How busy all are, g, is for such cells what they did over what they do at that hour.
+A cell with a rhythm has the mean m busy(t), and of its variance s² the part ``x̄² |a|² / 2`` is
+rhythm and no burst. How busy all are, g, is for such cells what they did over what they do then.
 """
 
 # ruff: noqa: RUF002 - theta and rho are the letters of the formulas
