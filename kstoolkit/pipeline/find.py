@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,18 +14,20 @@ from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.windows import as_window, length_label
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     import pyarrow as pa
 
     from kstoolkit.findings.finding import Findings
     from kstoolkit.findings.rules import Rule
+    from kstoolkit.pipeline.run import Run
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
 
-def find(path: str | os.PathLike[str], rules: Rule | Sequence[Rule] = DEFAULT_RULES) -> Findings:
+def find(
+    path: str | os.PathLike[str] | Run, rules: Rule | Sequence[Rule] = DEFAULT_RULES
+) -> Findings:
     """Return what the rules find in a changelog, each story once.
 
     Parameters
@@ -42,8 +45,9 @@ def find(path: str | os.PathLike[str], rules: Rule | Sequence[Rule] = DEFAULT_RU
         If a rule looks at a window that the changelog has not, or has in part: what ``min_count``
         left out is no zero.
     """
-    changelog, rules = Changelog.open(Path(path)), as_rules(rules)
-    settings = RunFolder(Path(path)).settings()
+    where = Path(path if isinstance(path, str | os.PathLike) else path.folder.path)
+    changelog, rules = Changelog.open(where), as_rules(rules)
+    settings = RunFolder(where).settings()
     counted = () if settings is None else settings.cascade.levels
     if settings is not None:
         for window, least in zip(counted, settings.cascade.min_count, strict=True):

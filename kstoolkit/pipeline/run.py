@@ -388,10 +388,6 @@ class Run(Viewed):
     closes: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
     options: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
 
-    def __fspath__(self) -> str:
-        """Return the folder, so that a run is taken where its path is."""
-        return str(self.folder.path)
-
     @property
     def settings(self) -> Settings:
         """What the run was told to do."""
