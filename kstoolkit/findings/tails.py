@@ -24,6 +24,9 @@ usual done by all, the next count has
     mean       m = g A / B
     variance   m + R + κᵢ (m² + R),   R = m / B + ρ m²,   ρ = κᵢ S / (A B)
 
+A cell with a :mod:`~kstoolkit.findings.rhythm` a has g busy(t) in place of g, and of its burstiness
+``((sᵢ² - x̄ᵢ) / x̄ᵢ² - |a|² / 2) / (1 + |a|² / 2)`` in place of (sᵢ² - x̄ᵢ) / x̄ᵢ².
+
 R is what is not known of the rate: m / B from counting, ρ m² since a bursty history tells less.
 For κ = 0 this is the classic negative binomial NB(A, B / (B + 1)): Gelman et al., *Bayesian Data
 Analysis*, §2.6. Where there are fewer than 30 peers, a cell with a history has κ = 0.5 instead,
