@@ -14,13 +14,22 @@ from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.rocksdb.profiles.java import not_in_java
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.presets import cautions
 from kstoolkit.rocksdb.profiles.profile import Profile, python_source
+from kstoolkit.rocksdb.profiles.spark import settings_text
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kstoolkit.rocksdb.lab.results import Comparison, Trial
+
+
+class Engine(StrEnum):
+    """For whose stores profiles are tried."""
+
+    kafka_streams = "kafka_streams"
+    spark = "spark"
 
 
 class WorkloadKind(StrEnum):
@@ -42,6 +51,9 @@ def compare_profiles(
         "Names of profiles, OPTIONS files, or folders of stores whose options to take.",
     ),
     *,
+    engine: Engine | None = optional(
+        None, "What profiles don't set is as this engine leaves it.", "as RocksDB has it"
+    ),
     workload: WorkloadKind | None = optional(None, "Which rows to draw.", "uniform"),
     replay: str | None = optional(
         "PATH",
@@ -102,9 +114,11 @@ def compare_profiles(
             )
             rows = _replayed(replay, window, stack)
             planned = Workload(REPLAYED, rows=rows, **rates)  # type: ignore[arg-type] # by name
+        over = None if engine is None else engine.value
         limits = {"seconds": seconds, "disk_bytes": disk_mb << 20, "folder": folder, "keep": keep}
         try:
-            found = compare(planned, [_tried_profile(name) for name in profiles], **limits)  # type: ignore[arg-type] # by name
+            tried = [_tried_profile(name) for name in profiles]
+            found = compare(planned, tried, engine=over, **limits)  # type: ignore[arg-type] # by name
         except TrialFailed as failed:
             if failed.found:
                 _print(failed.found, as_json=as_json)
@@ -252,12 +266,15 @@ def _written(profile: Profile, to: Target, class_name: str) -> dict[str, Any]:
         case Target.spark:
             return profile.to_spark_conf().to_dict()
         case Target.rocksdict:
-            return {"options": profile.changes(), "unset": profile.not_in_rocksdict()}
+            told = profile.changes() | profile.settings()
+            return {"options": told, "unset": profile.not_in_rocksdict()}
         case Target.options:
             return {"options": profile.options(), "unset": dict(profile.unknown)}
 
 
 def _show_profile(profile: Profile, to: Target, found: dict[str, Any]) -> None:
+    for caution in cautions(profile) if to in {Target.java, Target.spark} else ():
+        note(caution)
     if to is Target.java:  # whose comment says what isn't set
         _say_lines(found["source"])
         return
@@ -265,8 +282,8 @@ def _show_profile(profile: Profile, to: Target, found: dict[str, Any]) -> None:
     if to is Target.rocksdict:
         _say_lines(python_source(profile))
     else:
-        pairs = found["settings"] if to is Target.spark else profile.changes()
-        _say_lines("\n".join(f"{key}={value}" for key, value in pairs.items()))
+        pairs = found["settings"] if to is Target.spark else profile.changes() | profile.settings()
+        _say_lines(settings_text(pairs, found["why"] if to is Target.spark else profile.why))
     for option, why in found["unset"].items():
         what = "unknown" if to is Target.options else "not set"
         say(f"# {what}: {option}: {why}")

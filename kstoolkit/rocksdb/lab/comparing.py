@@ -298,6 +298,7 @@ def compare_profiles(
     workload: str | Workload | Iterable[tuple[bytes, bytes | None]],
     profiles: Sequence[str | Profile],
     *,
+    engine: str | None = None,
     seconds: float = 60.0,
     disk_bytes: int = 4 << 30,
     folder: str | os.PathLike[str] | None = None,
@@ -319,6 +320,9 @@ def compare_profiles(
         by default; or keys and values to replay, in their order (a value of None deletes its key).
     profiles
         Profiles, or names of them.
+    engine
+        Whose store they are tried for: ``"kafka_streams"`` or ``"spark"``. Of a profile that lies
+        over RocksDB's own options, what it doesn't set is then as that engine leaves it.
     seconds
         How long a profile may write and settle. One that takes longer is stopped: its figures are
         of what it wrote until then, and ``stopped_by`` is ``"time"``.
@@ -357,7 +361,7 @@ def compare_profiles(
     >>> found.of("spark").content_sha256 == found.of("kafka_streams").content_sha256
     True
     """
-    chosen, planned = chosen_profiles(profiles), _workload(workload)
+    chosen, planned = chosen_profiles(profiles, engine), _workload(workload)
     kept = _places_to_keep(keep, chosen)
     limits, heard = _limits(seconds, disk_bytes), listener or Listener()
     found: dict[str, Watched] = {}

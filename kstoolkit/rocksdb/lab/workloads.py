@@ -16,6 +16,7 @@ import pyarrow as pa
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.profiles.options import ROCKSDB
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -301,8 +302,10 @@ def _checked(row: object, number: int) -> Row:
     raise ConfigurationError(message, hint=hint)
 
 
-def chosen_profiles(given: Sequence[str | Profile]) -> list[Profile]:
+def chosen_profiles(given: Sequence[str | Profile], engine: str | None = None) -> list[Profile]:
     """Return profiles by their names, or as they are; one without a name gets a number for one.
+
+    Over an engine, those that lie over RocksDB's own options have what that leaves instead.
 
     >>> from kstoolkit.rocksdb.profiles.profile import Profile
     >>> [each.name for each in chosen_profiles(["spark", Profile(block_size=8192)])]
@@ -311,6 +314,8 @@ def chosen_profiles(given: Sequence[str | Profile]) -> list[Profile]:
     if isinstance(given, str):  # a sequence of strings, too
         given = [given]
     found = [profile_named(each) if isinstance(each, str) else each for each in given]
+    if engine is not None:
+        found = [each.on(engine) if each.base == ROCKSDB else each for each in found]
     named = [
         each if each.name else each.changed(name=f"profile {number}")
         for number, each in enumerate(found, 1)

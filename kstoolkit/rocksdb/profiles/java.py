@@ -3,13 +3,13 @@
 One class configures each store by the first pattern that its name matches::
 
     class … implements RocksDBConfigSetter
-        CACHE0, MEMTABLES0          for all stores of the process, if profiles share them
-        setConfig(storeName, …)     if (storeName.matches(pattern)) configure0(options) …
-        close(storeName, …)         what belongs to this store alone
-        configure0, configure1, …   one a profile: what Kafka Streams and RocksDB would leave
-                                    otherwise
+        CACHE0, MEMTABLES0, LIMITER0   for all stores of the process
+        setConfig(storeName, …)        if (storeName.matches(pattern)) configure0(options) …
+        close(storeName, …)            what belongs to this store alone
+        configure0, configure1, …      one a profile: what was set, each line with its reason
 
-What Kafka Streams sets itself, or RocksJava can't, is left out; the comment at the head says so.
+What nobody set is left to Kafka Streams. What would do harm there, or RocksJava can't set, is left
+out; the comment at the head says so.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionPlace, defaults_beside
-from kstoolkit.rocksdb.profiles.presets import kafka_streams_options
+from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionPlace
+from kstoolkit.rocksdb.profiles.presets import KAFKA_STREAMS, cautions, left_by, told_to
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from kstoolkit.rocksdb.profiles.options import OptionSet
 
@@ -39,79 +41,113 @@ def pattern_expression(pattern: str) -> str:
     return "".join(anything.get(character) or re.escape(character) for character in pattern)
 
 
-_CACHE_OPTIONS = "block_cache_bytes block_cache_shared strict_capacity_limit high_pri_pool_ratio"
 _LARGEST_INT = 2**31 - 1
+_CACHE_OPTIONS = "block_cache_bytes block_cache_shared strict_capacity_limit high_pri_pool_ratio"
+_HARMFUL = {
+    ("index_type", "hash_search"): "it needs a prefix, without which scans find nothing",
+    ("compaction_style", "fifo"): "it deletes the oldest rows, which the changelog topic still has",
+}
+"""Values that a state store mustn't have, of options that it may have."""
 
-
-@dataclass(frozen=True, slots=True)
-class _CacheObjects:
-    """The cache and the write-buffer manager of a profile, as expressions of Java.
-
-    ``shared``: all stores of the process have the same. ``cache`` None: Kafka Streams' own, or
-    none. ``manager``: its arguments but for the cache.
-    """
-
-    shared: bool
-    cache: str | None
-    manager: tuple[str, str] | None
-
-
-def _cache_objects(profile: OptionSet) -> _CacheObjects:
-    own, manager, cache = _left(profile), None, None
-    differs = any(getattr(profile, name) != own[name] for name in _CACHE_OPTIONS.split())
-    if profile.write_buffer_manager_bytes and profile.write_buffer_manager_in_cache:
-        stall = _literal(bool(profile.write_buffer_manager_allow_stall))
-        manager = _literal(profile.write_buffer_manager_bytes), stall
-    if profile.block_cache_bytes and (manager or differs):
-        strict, share = bool(profile.strict_capacity_limit), profile.high_pri_pool_ratio or 0.0
-        arguments = f"{profile.block_cache_bytes}L, -1, {_literal(strict)}, {share}"
-        cache = f"new LRUCache({arguments})"
-    return _CacheObjects(bool(profile.block_cache_shared), cache, manager)
-
-
-def _statements(profile: OptionSet) -> list[str]:
-    """Return the statements for all options but the cache and the write-buffer manager."""
-    values = _to_set(profile)
-    plain = [
-        _statement(name, value)
-        for name, value in values.items()
-        if OPTIONS[name].place is not OptionPlace.NOWHERE and not OPTIONS[name].inside
-    ]
-    return plain + _of_objects(profile, values)
+_CHATTY = {"debug", "info", "warn", "header"}
+_KEPT_LOGS = {"max_log_file_size": 32 << 20, "keep_log_file_num": 4}
+_KEPT_WHY = "a log of this level is to fill no disk: it is kept in files of so many bytes, so many"
 
 
 def not_in_java(profile: OptionSet) -> dict[str, str]:
     """Return the options that the setter can't or mustn't set, and why."""
-    own = _left(profile)
-    found = {
-        name: option.not_in_java
-        for name, option in OPTIONS.items()
-        if option.not_in_java and getattr(profile, name) not in {None, own[name]}
-    }
-    if profile.write_buffer_manager_bytes and not profile.write_buffer_manager_in_cache:
+    found: dict[str, str] = {}
+    told = told_to(KAFKA_STREAMS, profile)
+    for name, value in told.items():
+        if why_not := OPTIONS[name].not_in_java:
+            found[name] = why_not
+        elif isinstance(value, str) and (name, value) in _HARMFUL:
+            found[name] = _HARMFUL[name, value]
+    if told.get("write_buffer_manager_bytes") and not profile.write_buffer_manager_in_cache:
         found["write_buffer_manager_bytes"] = "RocksJava takes this budget from a cache only"
-    width = profile.universal_max_merge_width
-    if width is not None and _LARGEST_INT < width != own["universal_max_merge_width"]:
+    if (told.get("universal_max_merge_width") or 0) > _LARGEST_INT:
         found["universal_max_merge_width"] = f"RocksJava takes up to {_LARGEST_INT}"
     return found | {name: f"unknown ({why})" for name, why in profile.unknown.items()}
 
 
-def _left(profile: OptionSet) -> dict[str, Any]:
-    """Return what Kafka Streams and RocksDB set where nobody configures anything."""
-    return defaults_beside(profile) | kafka_streams_options()
-
-
 def _to_set(profile: OptionSet) -> dict[str, Any]:
-    """Return the options that Kafka Streams and RocksDB would leave otherwise."""
-    own = _left(profile)
-    # How many jobs Kafka Streams asks for differs from machine to machine.
-    own["max_background_jobs"] = None
+    """Return the options that Kafka Streams would leave otherwise, and may be told."""
     left_out = not_in_java(profile)
-    return {
-        name: value
-        for name, value in profile.options().items()
-        if value is not None and value != own[name] and name not in left_out
-    }
+    told = told_to(KAFKA_STREAMS, profile).items()
+    values = {name: value for name, value in told if name not in left_out}
+    if values.get("info_log_level") in _CHATTY:
+        values |= {name: value for name, value in _KEPT_LOGS.items() if name not in profile.given}
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A statement of Java, and why it is there."""
+
+    code: str
+    why: str = ""
+
+
+@dataclass(slots=True)
+class _Fields:
+    """What all stores of the process share, by the Java that makes it."""
+
+    names: dict[str, str]
+
+    def name(self, kind: str, made: str) -> str:
+        """Return the name of the field for such an object, which stores with alike ones share."""
+        number = sum(name.startswith(kind) for name in self.names.values())
+        return self.names.setdefault(made, f"{kind}{number}")
+
+    def __str__(self) -> str:
+        lines = []
+        for made, name in self.names.items():
+            kind = made.removeprefix("new ").partition("(")[0]
+            lines.append(f"    private static final {kind} {name} =\n            {made};\n")
+        return "".join(lines)
+
+
+def _lines(profile: OptionSet, fields: _Fields) -> list[_Line]:
+    """Return the statements for all that is to be set."""
+    values = _to_set(profile)
+    found = _cache_lines(profile, values, fields)
+    for name, value in values.items():
+        if OPTIONS[name].place is not OptionPlace.NOWHERE and not OPTIONS[name].inside:
+            why = _KEPT_WHY if name in _KEPT_LOGS.keys() - {*profile.given} else ""
+            found.append(_Line(_statement(name, value), profile.why.get(name, why)))
+    found += [_Line(code, _first_why(profile, prefix)) for prefix, code in _braces(values)]
+    if rate := values.get("rate_limit_bytes_per_second"):
+        limiter = fields.name("LIMITER", f"new RateLimiter({_literal(rate)})")
+        why = profile.why.get("rate_limit_bytes_per_second", "")
+        found.append(_Line(f"options.setRateLimiter({limiter});", why))
+    return found
+
+
+def _cache_lines(profile: OptionSet, values: dict[str, Any], fields: _Fields) -> list[_Line]:
+    """Return the statements for the cache of blocks and the budget of memtables."""
+    why = profile.why.get("block_cache_bytes", "")
+    budget = values.get("write_buffer_manager_bytes")
+    if values.get("block_cache_bytes") == 0:
+        return [_Line("table.setNoBlockCache(true);", why)]
+    if not budget and values.keys().isdisjoint(_CACHE_OPTIONS.split()):
+        return []
+    left = left_by(KAFKA_STREAMS, profile) | values
+    strict, share = _literal(left["strict_capacity_limit"]), left["high_pri_pool_ratio"]
+    made = f"new LRUCache({left['block_cache_bytes']}L, -1, {strict}, {share})"
+    if not budget and not left["block_cache_shared"]:
+        return [
+            _Line(f"final Cache cache = owned({made});", why),
+            _Line("table.setBlockCache(cache);", why),
+        ]
+    cache = fields.name("CACHE", made)
+    found = [_Line(f"table.setBlockCache({cache});", why)]
+    if budget:
+        stall = _literal(left["write_buffer_manager_allow_stall"])
+        manager = f"new WriteBufferManager({_literal(budget)}, {cache}, {stall})"
+        set_to = fields.name("MEMTABLES", manager)
+        why = profile.why.get("write_buffer_manager_bytes", "")
+        found.append(_Line(f"options.setWriteBufferManager({set_to});", why))
+    return found
 
 
 def _statement(name: str, value: Any) -> str:
@@ -128,27 +164,26 @@ def _statement(name: str, value: Any) -> str:
     return f"{receiver}.{setter}({argument});"
 
 
-def _of_objects(profile: OptionSet, values: dict[str, Any]) -> list[str]:
-    found = []
-    if profile.block_cache_bytes == 0:
-        found.append("table.setNoBlockCache(true);")
-    for prefix, kind, setter in (
-        ("universal_", "CompactionOptionsUniversal", "setCompactionOptionsUniversal"),
-        ("fifo_", "CompactionOptionsFIFO", "setCompactionOptionsFIFO"),
-    ):
+_BRACES = {
+    "universal_": ("CompactionOptionsUniversal", "setCompactionOptionsUniversal"),
+    "fifo_": ("CompactionOptionsFIFO", "setCompactionOptionsFIFO"),
+}
+
+
+def _braces(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the statement for the options of each style, by what their names begin with."""
+    for prefix, (kind, setter) in _BRACES.items():
         calls = "".join(
             f".{_setter(name.removeprefix(prefix))}({_literal(value)})"
             for name, value in values.items()
             if name.startswith(prefix)
         )
         if calls:
-            found.append(f"options.{setter}(owned(new {kind}()){calls});")
-    if "rate_limit_bytes_per_second" in values:
-        rate = _literal(values["rate_limit_bytes_per_second"])
-        found.append(f"options.setRateLimiter(owned(new RateLimiter({rate})));")
-    if values.get("statistics"):
-        found.append("options.setStatistics(owned(new Statistics()));")
-    return found
+            yield prefix, f"options.{setter}(owned(new {kind}()){calls});"
+
+
+def _first_why(profile: OptionSet, prefix: str) -> str:
+    return next((why for name, why in profile.why.items() if name.startswith(prefix)), "")
 
 
 def _setter(name: str) -> str:
@@ -193,12 +228,18 @@ def _is_name(text: object) -> bool:
 
 
 _ROCKSDB_CLASSES = """
-BlockBasedTableConfig BloomFilter Cache ChecksumType CompactionOptionsFIFO
-CompactionOptionsUniversal CompactionPriority CompactionStyle CompressionType DataBlockIndexType
-IndexType InfoLogLevel LRUCache Options RateLimiter RocksObject Statistics WriteBufferManager
+BlockBasedTableConfig BloomFilter Cache ChecksumType CompactionOptionsUniversal CompactionPriority
+CompactionStyle CompressionType DataBlockIndexType IndexType InfoLogLevel LRUCache Options
+RateLimiter RocksDB RocksObject WriteBufferManager
 """
-_USED = {*_ROCKSDB_CLASSES.split(), "ArrayList", "List", "Map", "RocksDBConfigSetter"}
-_USED |= {"Object", "Override", "String"}
+_JAVA_CLASSES = {
+    "ArrayList": "java.util.ArrayList",
+    "List": "java.util.List",
+    "Map": "java.util.Map",
+    "RocksDBConfigSetter": "org.apache.kafka.streams.state.RocksDBConfigSetter",
+    **{each: f"org.rocksdb.{each}" for each in _ROCKSDB_CLASSES.split()},
+}
+_USED = {*_JAVA_CLASSES, "Object", "Override", "String"}
 _SOURCE = """\
 {package}{imports}
 
@@ -206,9 +247,7 @@ _SOURCE = """\
 {head}
  */
 public class {name} implements RocksDBConfigSetter {{
-
-{shared}    private final List<RocksObject> owned = new ArrayList<>();
-
+{shared}{owned}
     @Override
     public void setConfig(
             final String storeName, final Options options, final Map<String, Object> configs) {{
@@ -217,31 +256,38 @@ public class {name} implements RocksDBConfigSetter {{
 
     @Override
     public void close(final String storeName, final Options options) {{
-        owned.forEach(RocksObject::close);
-        owned.clear();
+{close}    }}
+{methods}{keeps}}}
+"""
+_SHARED = """\
+
+    static {{
+        // Kafka Streams makes this class before it loads RocksDB, where its name stands in a file.
+        RocksDB.loadLibrary();
     }}
-{methods}
+
+    // For all stores of this process; never closed, since others go on using it.
+{fields}"""
+_OWNED = "\n    private final List<RocksObject> owned = new ArrayList<>();\n"
+_CLOSE = "        owned.forEach(RocksObject::close);\n        owned.clear();\n"
+_KEEPS = """
     /** Keeps an object of this store, to be closed with it. */
-    private <T extends RocksObject> T owned(final T object) {{
+    private <T extends RocksObject> T owned(final T object) {
         owned.add(object);
         return object;
-    }}
-}}
+    }
 """
-_PREFIX_CAUTION = (
-    "Careful: with a prefix, RocksDB finds nothing from a key on whose prefix is absent; Kafka"
-    " Streams can't ask otherwise, so this is for stores that are asked for single keys alone."
-)
 _METHOD = """
     /** {title} */
     private void configure{number}(final Options options) {{
-        // The table's configuration that is there: Kafka Streams refuses another one.
-        final BlockBasedTableConfig table = (BlockBasedTableConfig) options.tableFormatConfig();
 {statements}
-        options.setTableFormatConfig(table);
     }}
 """
-_SHARED = "    // One for all stores of this process; never closed, since others go on using it.\n"
+_TABLE = """\
+        // The table's configuration that is there: Kafka Streams refuses another one.
+        final BlockBasedTableConfig table = (BlockBasedTableConfig) options.tableFormatConfig();
+"""
+_NOTHING = "        // Nothing is set: all stays as Kafka Streams has it."
 
 
 def java_setter(class_name: str, profiles: Sequence[tuple[str, OptionSet]]) -> str:
@@ -251,25 +297,30 @@ def java_setter(class_name: str, profiles: Sequence[tuple[str, OptionSet]]) -> s
     """
     _check_class_name(class_name)
     package, _, name = class_name.rpartition(".")
-    shared = _shared(profiles)
-    methods = "".join(_method(at, profile, shared) for at, (_, profile) in enumerate(profiles))
-    fields = _fields(shared)
-    return _SOURCE.format(
-        package=f"package {package};\n\n" if package else "",
-        imports=_imports(methods + fields),
-        head="\n".join(f" * {_comment(line)}".rstrip() for line in _head(profiles)),
-        name=name,
-        shared=f"{_SHARED}{fields}\n" if fields else "",
-        choice=_choice([pattern for pattern, _ in profiles]),
-        methods=methods,
-    )
+    fields = _Fields({})
+    methods = "".join(_method(at, profile, fields) for at, (_, profile) in enumerate(profiles))
+    owns = "owned(" in methods
+    text = {
+        "name": name,
+        "head": "\n".join(f" * {_comment(line)}".rstrip() for line in _head(profiles)),
+        "shared": _SHARED.format(fields=fields) if fields.names else "",
+        "owned": _OWNED if owns else "",
+        "choice": _choice([pattern for pattern, _ in profiles]),
+        "close": _CLOSE if owns else "        // There is nothing of this store alone.\n",
+        "methods": methods,
+        "keeps": _KEEPS if owns else "",
+    }
+    source = _SOURCE.format(package="", imports="", **text)
+    before = f"package {package};\n\n" if package else ""
+    return _SOURCE.format(package=before, imports=_imports(source), **text)
 
 
 def _head(profiles: Sequence[tuple[str, OptionSet]]) -> list[str]:
     lines = ["Options of RocksDB for the stores of Kafka Streams.", ""]
     for pattern, profile in profiles:
         lines.append(f"Stores {pattern}: {profile.name or 'no name'}. {profile.purpose}".rstrip())
-        lines += [_PREFIX_CAUTION] if profile.prefix_bytes else []
+        if _to_set(profile):
+            lines += [f"Careful: {caution}" for caution in cautions(profile)]
         for option, why in not_in_java(profile).items():
             lines.append(f"Not set: {option}: {why}.")
     return lines
@@ -280,48 +331,25 @@ def _comment(text: str) -> str:
     return text.replace("*/", "* /").replace("\\", "/").replace("\n", " ").replace("\r", " ")
 
 
-def _shared(profiles: Sequence[tuple[str, OptionSet]]) -> list[_CacheObjects]:
-    """Return each set of shared objects once, whoever uses it."""
-    objects = [_cache_objects(profile) for _, profile in profiles]
-    return list(dict.fromkeys(each for each in objects if each.shared and each.cache))
-
-
-def _fields(shared: list[_CacheObjects]) -> str:
-    lines = []
-    for number, each in enumerate(shared):
-        lines.append(f"    private static final Cache CACHE{number} = {each.cache};\n")
-        if each.manager:
-            made = _manager(each, f"CACHE{number}")
-            lines.append(f"    private static final WriteBufferManager MEMTABLES{number} =\n")
-            lines.append(f"            {made};\n")
-    return "".join(lines)
-
-
-def _method(number: int, profile: OptionSet, shared: list[_CacheObjects]) -> str:
-    lines = [*_memory(_cache_objects(profile), shared), *_statements(profile)]
+def _method(number: int, profile: OptionSet, fields: _Fields) -> str:
+    lines = _lines(profile, fields)
+    statements = _with_reasons(lines) or [_NOTHING]
+    if any("table." in each.code for each in lines):
+        statements = [_TABLE, *statements, "        options.setTableFormatConfig(table);"]
     return _METHOD.format(
         title=_comment(profile.purpose or profile.name or "Options of a profile."),
         number=number,
-        statements="\n".join(f"        {line}" for line in lines),
+        statements="\n".join(each.rstrip("\n") for each in statements),
     )
 
 
-def _memory(objects: _CacheObjects, shared: list[_CacheObjects]) -> list[str]:
-    if objects.cache is None:
-        return []
-    if objects in shared:
-        number = shared.index(objects)
-        manager = f"options.setWriteBufferManager(MEMTABLES{number});"
-        return [f"table.setBlockCache(CACHE{number});", *([manager] if objects.manager else [])]
-    lines = [f"final Cache cache = owned({objects.cache});", "table.setBlockCache(cache);"]
-    if objects.manager:
-        lines.append(f"options.setWriteBufferManager(owned({_manager(objects, 'cache')}));")
-    return lines
-
-
-def _manager(objects: _CacheObjects, cache: str) -> str:
-    size, stall = objects.manager or ("0", "false")
-    return f"new WriteBufferManager({size}, {cache}, {stall})"
+def _with_reasons(lines: list[_Line]) -> list[str]:
+    """Return statements, each reason once before those that it is of."""
+    found = []
+    for why, together in groupby(lines, key=attrgetter("why")):
+        found += [f"        // {_comment(why)}"] if why else []
+        found += [f"        {each.code}" for each in together]
+    return found
 
 
 def _choice(patterns: list[str]) -> str:
@@ -337,14 +365,7 @@ def _choice(patterns: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _imports(text: str) -> str:
-    always = ["BlockBasedTableConfig", "Options", "RocksObject"]
-    used = [each for each in _ROCKSDB_CLASSES.split() if re.search(rf"\b{each}\b", text)]
-    classes = [
-        "java.util.ArrayList",
-        "java.util.List",
-        "java.util.Map",
-        "org.apache.kafka.streams.state.RocksDBConfigSetter",
-        *(f"org.rocksdb.{each}" for each in sorted({*always, *used})),
-    ]
-    return "\n".join(f"import {each};" for each in classes)
+def _imports(source: str) -> str:
+    code = re.sub(r"(?s)/\*\*.*?\*/|//[^\n]*", "", source)
+    used = [name for each, name in _JAVA_CLASSES.items() if re.search(rf"\b{each}\b", code)]
+    return "\n".join(f"import {each};" for each in used)

@@ -40,7 +40,7 @@ def bounded_memory(total_bytes: int, stores: int) -> Profile:
     --------
     >>> profile = bounded_memory(512 << 20, stores=24)
     >>> profile.write_buffer_manager_bytes, profile.write_buffer_size
-    (268435456, 5592405)
+    (268435456, 5242880)
     """
     return Profile(**bounded_options(total_bytes, stores))
 

@@ -5,6 +5,8 @@ that RocksDB takes, where OPTIONS files hold it, and what Kafka Streams' Java, r
 call it, where that isn't its name. A value is checked alone by its row, and together with others
 as a profile is made.
 
+What nobody set is left, as :class:`Left` marks it: an engine is told only what was set.
+
 People type values (``32 MiB``, ``true``, ``lz4``, ``none, none, lz4``: :func:`parse_option`);
 OPTIONS files have their own text for them (``kLZ4Compression``, braces in braces, no objects):
 :func:`find_options` reads it, and says of what it can't read why that is unknown.
@@ -165,8 +167,22 @@ class Option:
     spark: tuple[str, int] = ("", 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A value that nobody set: it is as RocksDB, an engine or an OPTIONS file has it.
+
+    Its repr is the value's, so that signatures show defaults as they are.
+    """
+
+    value: Any
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
 def _option(place: OptionPlace, default: Any, least: float = 0, **more: Any) -> Any:
-    return field(default=default, metadata={"option": Option(place, default, least, **more)})
+    option = Option(place, default, least, **more)
+    return field(default=Left(default), metadata={"option": option})
 
 
 _store = partial(_option, OptionPlace.STORE)
@@ -179,8 +195,14 @@ _NO_LOG = "Kafka Streams never writes a write-ahead log, and ignores its setters
 _OWN_CALLS = "Kafka Streams makes its reads and writes itself"
 _NOT_MERGED = "Kafka Streams flushes atomically from 4.3 on, without it"
 _FLUSHED = "left to Kafka Streams, which sets it from 4.3 on for the offsets in the store"
+_LOST = "it has no write-ahead log: what is in memtables would be lost when it closes"
+_SCANS = "range, reverseRange and prefixScan would find nothing, in silence"
+_OWN_METRICS = "Kafka Streams would no longer export its own: use metrics.recording.level=DEBUG"
+_DELETES = "the fifo style deletes the oldest rows, which the changelog topic still has"
 
 _DAY = 86_400
+ROCKSDB = "rocksdb"
+"""The base of a profile of which all that nobody set is RocksDB's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +248,13 @@ class OptionSet:
     fill_cache, readahead_bytes, prefix_same_as_start, disable_wal, sync
         Options of reads and of writes.
     name, purpose
-        What the set is called and whom it is for; not compared.
+        What the set is called and whom it is for.
+    base
+        Who left what nobody set: RocksDB, an engine, or an OPTIONS file.
+    why
+        Reasons, by the options that were set.
+    given
+        The options that were set. None of these five is compared.
     """
 
     # Memtables.
@@ -250,7 +278,7 @@ class OptionSet:
     write_buffer_manager_allow_stall: bool | None = _nowhere(default=False)
 
     # Blocks, their index and their filters.
-    prefix_bytes: int | None = _family(0, java="useFixedLengthPrefixExtractor")
+    prefix_bytes: int | None = _family(0, not_in_java=_SCANS)
     block_size: int | None = _table(4096, least=1, spark=("blockSizeKB", 1 << 10))
     block_restart_interval: int | None = _table(16, least=1)
     format_version: int | None = _table(6, most=7, spark=("formatVersion", 1))
@@ -291,7 +319,9 @@ class OptionSet:
     universal_max_merge_width: int | None = _universal(2**32 - 1, least=2)
     universal_max_size_amplification_percent: int | None = _universal(200)
     universal_compression_size_percent: int | None = _universal(-1, least=-1, most=100)
-    fifo_max_table_files_size: int | None = _family(1 << 30, inside="compaction_options_fifo")
+    fifo_max_table_files_size: int | None = _family(
+        1 << 30, inside="compaction_options_fifo", not_in_java=_DELETES
+    )
 
     # Compression: of all levels; of each, from level 0 on; of the last.
     compression: str | None = _family(
@@ -324,10 +354,14 @@ class OptionSet:
     )
     max_total_wal_size: int | None = _store(0, not_in_java=_NO_LOG)
     atomic_flush: bool | None = _store(default=False, not_in_java=_FLUSHED)
-    avoid_flush_during_shutdown: bool | None = _store(default=False, in_rocksdict=False)
+    avoid_flush_during_shutdown: bool | None = _store(
+        default=False, in_rocksdict=False, not_in_java=_LOST
+    )
     info_log_level: str | None = _store("info", words=_LOG_LEVELS, in_rocksdict=False)
+    max_log_file_size: int | None = _store(0)
+    keep_log_file_num: int | None = _store(1000, least=1)
     stats_dump_period_sec: int | None = _store(600)
-    statistics: bool | None = _nowhere(default=False)
+    statistics: bool | None = _nowhere(default=False, not_in_java=_OWN_METRICS)
 
     # Reads and writes.
     fill_cache: bool | None = _nowhere(default=True, not_in_java=_OWN_CALLS)
@@ -339,8 +373,16 @@ class OptionSet:
     unknown: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
     name: str = field(default="", compare=False)
     purpose: str = field(default="", compare=False)
+    base: str = field(default=ROCKSDB, compare=False)
+    why: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    given: tuple[str, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
+        passed = {name: getattr(self, name) for name in OPTIONS}
+        given = tuple(name for name, value in passed.items() if not isinstance(value, Left))
+        object.__setattr__(self, "given", given)
+        for name in OPTIONS.keys() - set(given):
+            object.__setattr__(self, name, passed[name].value)
         texts: dict[str, object] = {"name": self.name, "purpose": self.purpose}
         for what, text in texts.items():
             if not isinstance(text, str):
@@ -358,6 +400,10 @@ class OptionSet:
         own = defaults_beside(self)
         known = {name: value for name, value in self.options().items() if value is not None}
         return {name: value for name, value in known.items() if value != own[name]}
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options that were set, be they RocksDB's own values or not."""
+        return {name: getattr(self, name) for name in self.given}
 
 
 OPTIONS: dict[str, Option] = {

@@ -8,16 +8,16 @@ of names, in which ``*`` is any text and ``?`` one character.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record, Records, Source, Viewed, of_source
 from kstoolkit.rocksdb.profiles.java import EVERY_STORE, java_setter, pattern_expression
-from kstoolkit.rocksdb.profiles.options import OptionSet, find_options
-from kstoolkit.rocksdb.profiles.presets import named_options
-from kstoolkit.rocksdb.profiles.spark import spark_conf
+from kstoolkit.rocksdb.profiles.options import Left, OptionSet, find_options
+from kstoolkit.rocksdb.profiles.presets import left_with, named_options
+from kstoolkit.rocksdb.profiles.spark import settings_text, spark_conf
 
 if TYPE_CHECKING:
     import os
@@ -30,9 +30,16 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.spark import SparkConf
 
 
+OPTIONS_FILE = "OPTIONS file"
+"""The base of a profile that was read from a file: nobody says which of it was set on purpose."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(OptionSet, Viewed):
     """A named set of RocksDB options, which every engine can be given.
+
+    An engine is told what was *set*, and leaves the rest as it has it: ``settings()`` are the first
+    alone, ``options()`` both. :meth:`on` lays what was set over what another engine leaves.
 
     Parameters
     ----------
@@ -91,10 +98,14 @@ class Profile(OptionSet, Viewed):
         8192
         """
         found = find_options(path, column_family)
-        return cls(name=found.name, purpose=found.purpose, unknown=found.unknown, **found.values)
+        left: dict[str, Any] = {name: Left(value) for name, value in found.values.items()}
+        left |= {"name": found.name, "purpose": found.purpose, "unknown": found.unknown}
+        return cls(base=OPTIONS_FILE, **left)
 
     def changed(self, **options: Any) -> Profile:
         """Return the same profile with some options set otherwise.
+
+        ``why`` says for what reason, by their names.
 
         Examples
         --------
@@ -104,7 +115,33 @@ class Profile(OptionSet, Viewed):
         name = options.pop("name", f"{self.name.removesuffix(', changed')}, changed".strip(", "))
         still = {each: why for each, why in self.unknown.items() if each not in options}
         unknown = still | options.pop("unknown", {})
-        return replace(self, name=name, unknown=unknown, **options)
+        why = {**self.why, **options.pop("why", {})}
+        left: dict[str, Any] = {each: Left(value) for each, value in self.options().items()}
+        told = {"purpose": self.purpose, "base": self.base, "why": why, "unknown": unknown}
+        return type(self)(**left | self.settings() | told | options, name=name)
+
+    def on(self, engine: str) -> Profile:
+        """Return the profile as an engine has it that is told what was set, and leaves the rest.
+
+        Parameters
+        ----------
+        engine
+            ``"kafka_streams"``, ``"spark"`` or ``"rocksdb"``.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such engine, or what it leaves contradicts what was set.
+
+        Examples
+        --------
+        >>> profile = Profile(name="mine", block_size=8192).on("kafka_streams")
+        >>> profile.compaction_style, profile.block_size, profile.settings()
+        ('universal', 8192, {'block_size': 8192})
+        """
+        over = left_with(engine) | {"name": self.name, "purpose": self.purpose, "why": self.why}
+        over["unknown"] = {n: w for n, w in over["unknown"].items() if n not in self.given}
+        return type(self)(**over | self.settings())
 
     def diff(self, other: Profile | str) -> Records[OptionDifference]:
         """Return each option in which two profiles differ, with both values.
@@ -191,7 +228,7 @@ class Profile(OptionSet, Viewed):
         return write_options(self)
 
     def to_spark_conf(self) -> SparkConf:
-        """Return Spark's configuration for these options, and what Spark can't set.
+        """Return Spark's configuration for what was set, and what Spark can't set of it.
 
         Examples
         --------
@@ -202,9 +239,9 @@ class Profile(OptionSet, Viewed):
         return spark_conf(self)
 
     def to_java(self, class_name: str) -> str:
-        """Return the source of a Kafka Streams ``RocksDBConfigSetter`` that sets these options.
+        """Return the source of a Kafka Streams ``RocksDBConfigSetter`` that sets what was set here.
 
-        What it can't set is listed in the comment at its head.
+        Each line has its reason; what it can't or mustn't set is in the comment at its head.
 
         Raises
         ------
@@ -231,7 +268,8 @@ class Profile(OptionSet, Viewed):
 
     def __repr__(self) -> str:
         name = {"name": self.name} if self.name else {}
-        told = [f"{each}={value!r}" for each, value in (name | self.changes()).items()]
+        shown = name | self.changes() | self.settings()
+        told = [f"{each}={value!r}" for each, value in shown.items() if value is not None]
         unknown = [f"{len(self.unknown)} unknown"] if self.unknown else []
         return f"Profile({', '.join(told + unknown)})"
 
@@ -371,7 +409,10 @@ def python_source(profile: Profile) -> str:
     options = profile.to_rocksdict()
     reads, writes = profile.read_options(), profile.write_options()
     """
-    arguments = "".join(f"    {key}={value!r},\n" for key, value in profile.changes().items())
+    told = profile.changes() | profile.settings()
+    quoted = {name: repr(value) for name, value in told.items()}
+    lines = settings_text(quoted, profile.why).splitlines()
+    arguments = "".join(f"    {each}{'' if each.startswith('#') else ','}\n" for each in lines)
     made = f"Profile(\n{arguments})" if arguments else "Profile()"
     return (
         f"from kstoolkit.rocksdb.profiles.profile import Profile\n\nprofile = {made}\n"

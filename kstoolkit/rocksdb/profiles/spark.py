@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.records import Record
 from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionSet
-from kstoolkit.rocksdb.profiles.presets import SPARK, SPARK_UNKNOWN
+from kstoolkit.rocksdb.profiles.presets import SPARK, SPARK_UNKNOWN, left_by, told_to
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _PREFIX = "spark.sql.streaming.stateStore."
 _PROVIDER = (
@@ -21,6 +25,9 @@ _SHARED = {
     "write_buffer_manager_in_cache",
 }
 """What Spark's boundedMemoryUsage sets together."""
+
+_CACHED = {"cache_index_and_filter_blocks", "pin_l0_filter_and_index_blocks_in_cache"}
+"""What it sets beside it, always."""
 
 _TOGETHER = (
     "Spark takes it with boundedMemoryUsage alone: one cache for all, which pays for the memtables"
@@ -38,7 +45,9 @@ class SparkConf(Record):
     settings
         Spark's configuration, as ``SparkSession.builder.config(map=...)`` takes it.
     unset
-        Each option that Spark would leave otherwise than the profile has it, and why.
+        Each option that was set otherwise than Spark leaves it and can't be told to it, and why.
+    why
+        Why each setting was chosen, as far as the profile says.
 
     Examples
     --------
@@ -48,10 +57,11 @@ class SparkConf(Record):
 
     settings: dict[str, str]
     unset: dict[str, str]
+    why: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        told = [f"{key}={value}" for key, value in self.settings.items()]
-        return "\n".join(told + [f"# not set: {name}: {why}" for name, why in self.unset.items()])
+        told = settings_text(self.settings, self.why)
+        return "\n".join([told, *(f"# not set: {n}: {why}" for n, why in self.unset.items())])
 
     def __repr__(self) -> str:
         names = f": {', '.join(self.unset)}" if self.unset else ""
@@ -61,23 +71,42 @@ class SparkConf(Record):
         )
 
 
+def settings_text(settings: Mapping[str, Any], why: Mapping[str, str]) -> str:
+    """Return settings, one a line, each reason once before those that it is of.
+
+    Examples
+    --------
+    >>> print(settings_text({"a": 1, "b": 2, "c": 3}, {"a": "both", "b": "both"}))
+    # both
+    a=1
+    b=2
+    c=3
+    """
+    lines = []
+    for reason, names in groupby(settings, key=lambda name: why.get(name, "")):
+        lines += [f"# {reason}"] if reason else []
+        lines += [f"{name}={settings[name]}" for name in names]
+    return "\n".join(lines)
+
+
 def spark_conf(profile: OptionSet) -> SparkConf:
-    """Return the settings in which the profile differs from Spark's own, and what can't be set."""
+    """Return the settings for what was set otherwise than by Spark, and what can't be set."""
     settings = {f"{_PREFIX}providerClass": _PROVIDER}
+    bounded, left = _bounded(profile), left_by(SPARK, profile)
+    settings |= bounded
+    why = dict.fromkeys(bounded, profile.why.get("block_cache_bytes", ""))
     unset: dict[str, str] = {}
-    bounded = _is_bounded(profile)
-    left = _left(bounded=bounded)
-    if bounded:
-        settings |= _bounded(profile)
-    for name, value in profile.options().items():
-        if value is None:
-            unset[name] = f"unknown ({profile.unknown[name]}); Spark's own value is left"
-        elif value != left[name] and not (bounded and name in _SHARED):
-            setting = _setting(name, value, profile)
-            settings |= setting
-            if not setting:
-                unset[name] = _why_not(name, left[name])
-    return SparkConf(settings, unset)
+    for name, value in told_to(SPARK, profile).items():
+        if bounded and name in _SHARED | _CACHED:
+            continue
+        setting = _setting(name, value, profile)
+        settings |= setting
+        why |= dict.fromkeys(setting, profile.why.get(name, ""))
+        if not setting:
+            unset[name] = _why_not(name, left[name])
+    for name, reason in profile.unknown.items():
+        unset[name] = f"unknown ({reason}); Spark's own value is left"
+    return SparkConf(settings, unset, {key: reason for key, reason in why.items() if reason})
 
 
 def _setting(name: str, value: Any, profile: OptionSet) -> dict[str, str]:
@@ -102,13 +131,6 @@ def _why_not(name: str, left: Any) -> str:
     return why if left is None else f"{why}; it leaves {left!r}"
 
 
-def _left(*, bounded: bool) -> dict[str, Any]:
-    """Return what Spark leaves where nothing is configured."""
-    own = OptionSet().options() | SPARK | dict.fromkeys(SPARK_UNKNOWN)
-    blocks = ("cache_index_and_filter_blocks", "pin_l0_filter_and_index_blocks_in_cache")
-    return own | (dict.fromkeys(blocks, True) if bounded else {})
-
-
 def _is_bounded(profile: OptionSet) -> bool:
     if not (profile.block_cache_shared and profile.write_buffer_manager_in_cache):
         return False
@@ -120,6 +142,9 @@ def _is_bounded(profile: OptionSet) -> bool:
 
 
 def _bounded(profile: OptionSet) -> dict[str, str]:
+    """Return the settings of one cache that bounds all; none if the profile has no such."""
+    if not _is_bounded(profile):
+        return {}
     cache, memtables = profile.block_cache_bytes or 0, profile.write_buffer_manager_bytes or 0
     found = {
         "boundedMemoryUsage": "true",

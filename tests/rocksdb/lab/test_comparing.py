@@ -621,3 +621,13 @@ def test_a_trial_whose_parent_is_gone_ends_by_itself(tmp_path: Path) -> None:
     (end,) = [json.loads(line)["end"] for line in done.stdout.splitlines() if '"end"' in line]
     assert not end["finished"]
     assert end["writes"] < 1_000_000
+
+
+def test_what_a_profile_does_not_set_is_as_the_engine_leaves_it(tmp_path: Path) -> None:
+    mine = Profile(name="mine", block_size=8192)
+    few = Workload("uniform", writes=500, keys=100)
+    compare_profiles(few, ["spark", mine], engine="kafka_streams", keep=tmp_path, progress=False)
+    found = Profile.from_options(tmp_path / "mine")
+    assert (found.block_size, found.compaction_style) == (8192, "universal")
+    assert (found.write_buffer_size, found.compression) == (16 << 20, "none")
+    assert Profile.from_options(tmp_path / "spark").compression == "lz4"

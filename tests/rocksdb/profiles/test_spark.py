@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
 
-from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named
+from kstoolkit.rocksdb.files.options import parse_options
+from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -79,13 +81,21 @@ def test_an_unaligned_size_is_told_and_not_rounded() -> None:
     assert "writeBufferSizeMB" not in settings(Profile(write_buffer_size=(1 << 20) + 1))
 
 
-def test_every_option_that_differs_is_either_set_or_told() -> None:
+def test_every_option_that_was_set_otherwise_is_either_set_or_told() -> None:
     profile = profile_named("point_lookup")
     conf = profile.to_spark_conf()
-    differ = {each.option for each in profile.diff(profile_named("spark"))}
-    assert conf.unset.keys() | {"block_cache_bytes", "format_version"} == differ
+    spark = profile_named("spark").options()
+    differ = {name for name, value in profile.settings().items() if value != spark[name]}
+    assert conf.unset.keys() == differ
     assert f"not set: prefix_bytes: {conf.unset['prefix_bytes']}" in str(conf)
     assert "prefix_bytes" in repr(conf)
+
+
+def test_what_was_set_as_rocksdb_has_it_is_set_where_spark_has_it_otherwise() -> None:
+    assert settings(Profile(compression="snappy")) == {"compression": "snappy"}
+    assert settings(Profile()) == {}
+    conf = Profile(compression="snappy", why={"compression": "it's cheap"}).to_spark_conf()
+    assert "# it's cheap\nspark.sql.streaming.stateStore.rocksdb.compression=snappy" in str(conf)
 
 
 def test_spark_knows_every_key() -> None:
@@ -98,40 +108,95 @@ def test_spark_knows_every_key() -> None:
         assert key.encode() in known, key
 
 
+@dataclass(frozen=True)
+class Counted:
+    """What a query counted under a profile, in two runs, and with which options its store was."""
+
+    counts: dict[str, int]
+    options: Profile
+    written: dict[str, str]
+
+
+def counted(spark: SparkSession, profile: Profile, folder: Path) -> Counted:
+    """Count users in two runs on one checkpoint, the second of which opens what the first left."""
+    # With changelogs, Spark writes no snapshot before it has several.
+    conf = profile.to_spark_conf().settings | {f"{ROCKSDB}changelogCheckpointing.enabled": "false"}
+    before = {key: spark.conf.get(key, None) for key in conf}
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    try:
+        for run in ("first", "second"):
+            (folder / "events").mkdir(parents=True, exist_ok=True)
+            (folder / "events" / f"{run}.json").write_text('{"user": "a"}\n{"user": "b"}\n')
+            found = _run(spark, folder, run)
+    finally:
+        for key, old in before.items():
+            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
+    file = options_file(folder)
+    sections = parse_options(file.read_text())
+    written = {name: value for each in sections for name, value in each.options.items()}
+    return Counted(found, Profile.from_options(file), written)
+
+
+def _run(spark: SparkSession, folder: Path, run: str) -> dict[str, int]:
+    events = spark.readStream.schema("user string").json(str(folder / "events"))
+    counts = events.groupBy("user").count().writeStream.outputMode("complete")
+    sink = counts.format("memory").queryName(f"{run}_{folder.name}".replace("-", "_"))
+    there = sink.option("checkpointLocation", str(folder / "checkpoint"))
+    query = there.trigger(availableNow=True).start()
+    query.awaitTermination(120)
+    return {row["user"]: row["count"] for row in spark.table(query.name).collect()}
+
+
+@pytest.fixture(scope="module")
+def left(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Counted:
+    """Return what Spark's own state store is."""
+    return counted(spark, Profile(), tmp_path_factory.mktemp("left"))
+
+
+PROFILES = {"tuned": TUNED} | {name: profile_named(name) for name in profile_names()}
+WRITTEN = {
+    "writeBufferSizeMB": {"write_buffer_size"},
+    "maxWriteBufferNumber": {"max_write_buffer_number"},
+    "blockSizeKB": {"block_size"},
+    "maxOpenFiles": {"max_open_files"},
+    "formatVersion": {"format_version"},
+    "compression": {"compression"},
+    "allowFAllocate": {"allow_fallocate"},
+    "blockCacheSizeMB": set(),
+    "boundedMemoryUsage": {
+        "cache_index_and_filter_blocks",
+        "pin_l0_filter_and_index_blocks_in_cache",
+    },
+}
+"""What OPTIONS files show of Spark's settings: of caches and budgets, what goes with them."""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_query_counts_as_without_a_profile_and_its_store_differs_in_what_is_set_alone(
+    name: str, spark: SparkSession, left: Counted, tmp_path: Path
+) -> None:
+    found = counted(spark, PROFILES[name], tmp_path)
+    assert found.counts == left.counts == {"a": 2, "b": 2}
+    both = left.written.keys() | found.written.keys()
+    differ = {each for each in both if left.written.get(each) != found.written.get(each)}
+    told = [WRITTEN.get(key, set()) for key in settings(PROFILES[name])]
+    assert differ - {"arena_block_size"} == set().union(*told)  # an eighth of a memtable
+
+
 @pytest.mark.spark
 def test_a_state_store_of_spark_is_opened_with_the_profile(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    # With changelogs, Spark writes no snapshot before it has several.
-    conf = TUNED.to_spark_conf().settings | {f"{ROCKSDB}changelogCheckpointing.enabled": "false"}
-    before = {key: spark.conf.get(key, None) for key in conf}
-    (tmp_path / "events").mkdir()
-    (tmp_path / "events" / "a.json").write_text('{"user": "a"}\n{"user": "b"}\n')
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-    try:
-        events = spark.readStream.schema("user string").json(str(tmp_path / "events"))
-        query = (
-            events.groupBy("user")
-            .count()
-            .writeStream.outputMode("update")
-            .format("noop")
-            .option("checkpointLocation", str(tmp_path / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination(120)
-    finally:
-        for key, old in before.items():
-            spark.conf.unset(key) if old is None else spark.conf.set(key, old)
-    found = Profile.from_options(options_file(tmp_path))
+    found = counted(spark, TUNED, tmp_path).options
     differ = {each.option for each in TUNED.diff(found)} - found.unknown.keys()
     assert differ <= {"info_log_level"}
 
 
 def options_file(folder: Path) -> Path:
-    """Return the OPTIONS file of a snapshot in a checkpoint."""
-    snapshot = next(iter(sorted((folder / "checkpoint" / "state").rglob("*.zip"))))
-    with zipfile.ZipFile(snapshot) as found:
-        name = next(each for each in found.namelist() if Path(each).name.startswith("OPTIONS-"))
-        return Path(found.extract(name, folder))
+    """Return the newest OPTIONS file of a snapshot in a checkpoint."""
+    snapshots = sorted((folder / "checkpoint" / "state").rglob("*.zip"))
+    with zipfile.ZipFile(snapshots[-1]) as found:
+        names = [each for each in found.namelist() if Path(each).name.startswith("OPTIONS-")]
+        return Path(found.extract(max(names), folder))
