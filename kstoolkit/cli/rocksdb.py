@@ -121,7 +121,7 @@ def _view(
 ) -> StoreRecords[_Row] | None:
     """Return a view of each RocksDB of a store, which is given how many; None, said, of none."""
     from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - loads RocksDB
-    from kstoolkit.stores.views import StoreRecords  # noqa: PLC0415 - as above
+    from kstoolkit.stores.views import StoreRecords, StreamsRocksDB  # noqa: PLC0415 - as above
 
     with _several(path) as several:
         if several is not None and several.no_rocksdb:
@@ -132,7 +132,8 @@ def _view(
                 note(several.not_shown)
             count = len(several.places)
             return several.each(lambda one: view(one, count))
-        store = open_store(path, other_folders=other_folders or None, partly=partly)
+        how = {"other_folders": other_folders or None, "partly": partly}
+        store = open_store(path, **how, into=StreamsRocksDB)
     if store.damage is not None:
         note(f"The store {path} is read as far as it goes: {store.damage}.")
     with store:
@@ -313,8 +314,17 @@ def _unjudged(found: StoreRecords[Advice]) -> dict[str, list[str]]:
 
 
 def _needs(parts: MemoryParts) -> list[str]:
-    told = {each.name: in_flags(each).text for each in parts.figures()}
+    told = {each.name: _bound(each) for each in parts.figures()}
     return [told["formula_bytes"], told["total_bytes"]]
+
+
+_BOUNDS = {"formula_bytes": "at most ", "writer_not_accounted_for_bytes": "at least "}
+
+
+def _bound(figure: Figure) -> str:
+    """Return a figure for people, and whether it is a ceiling or a floor."""
+    known = "" if figure.value is None else _BOUNDS.get(figure.name, "")
+    return known + in_flags(figure).text
 
 
 def _print_of_writer(parts: MemoryParts | MemoryInAll, title: str) -> None:
@@ -331,7 +341,7 @@ def _is_of_writer(figure: Figure) -> bool:
 
 
 def _print_figures(figures: Iterable[Figure]) -> None:
-    rows = [[each.name, str(each.source), in_flags(each).text] for each in figures]
+    rows = [[each.name, str(each.source), _bound(each)] for each in figures]
     print_table(["figure", "whose", "value"], rows)
 
 

@@ -26,7 +26,7 @@ from kstoolkit.rocksdb.faults import (
 )
 from kstoolkit.rocksdb.files.damage import View, pass_over, readable_rows, rows_of
 from kstoolkit.rocksdb.files.keystats import key_stats_of
-from kstoolkit.rocksdb.files.options import read_options
+from kstoolkit.rocksdb.files.options import option_in, read_options
 from kstoolkit.rocksdb.files.ssts import levels_of, ssts_of
 from kstoolkit.rocksdb.files.summary import summary_of
 from kstoolkit.rocksdb.log.jobs import LogRows
@@ -34,7 +34,14 @@ from kstoolkit.rocksdb.log.lines import log_files
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.memory.measured import memory_parts, process_memory
-from kstoolkit.rocksdb.memory.planning import logged_cache, plan_for, profile_given
+from kstoolkit.rocksdb.memory.planning import (
+    EngineUse,
+    Family,
+    LoggedMemory,
+    logged_memory,
+    plan_for,
+    profile_given,
+)
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -55,7 +62,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.jobs import Compaction, Stall
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
-    from kstoolkit.rocksdb.memory.planning import LoggedCache
 
 
 _NAMED = 5  # column families in its representation
@@ -110,6 +116,11 @@ class Store(Closing):
     def column_families(self) -> tuple[str, ...]:
         """The names of the column families, ``default`` first; empty once it is closed."""
         return tuple(self._families)
+
+    @property
+    def engine_use(self) -> EngineUse:
+        """What the engine that wrote it is known to do with its column families."""
+        return EngineUse()
 
     @cached_property
     def main_family(self) -> str:
@@ -293,7 +304,8 @@ class Store(Closing):
         ----------
         profile
             What the writer opens it with, or the name of that; None: what its OPTIONS file tells,
-            and for the block cache its log.
+            and for the block cache its log, or else its engine's default. Column families whose
+            memtables differ from those that rows are written to keep what the file tells of them.
         pid
             The writer's process, on this machine; None: it is not measured.
         instances, iterators
@@ -309,10 +321,9 @@ class Store(Closing):
         writer = None if pid is None else process_memory(pid)
         handles = self._chosen()
         plan = plan_for(
-            self.profile() if profile is None else profile,
-            self.ssts(),
-            cache=self._logged_cache,
-            column_families=len(handles),
+            self._written(None if profile is None else profile_given(profile)),
+            engine=self.engine_use,
+            logged=self._logged_memory,
             instances=instances,
             iterators=iterators,
         )
@@ -383,10 +394,38 @@ class Store(Closing):
         return None
 
     @cached_property
-    def _logged_cache(self) -> LoggedCache | None:
+    def _logged_memory(self) -> LoggedMemory:
         with suppress(InputError):
-            return logged_cache(self.log().options())
-        return None
+            return logged_memory(self.log().options())
+        return LoggedMemory({})
+
+    def _written(self, given: Profile | None) -> list[Family]:
+        """Return the column families, the one that rows are written to first; none if unknown."""
+        use, sections = self.engine_use, self._options or []
+        told = {each.column_family for each in sections}
+        aside = use.unwritten | use.small
+        names = sorted(
+            self._chosen(),
+            key=lambda name: (name in aside, -sum(each.num_entries for each in self.ssts(name))),
+        )
+        own = {name: self.profile(name) for name in names if name in told}
+        main = own.get(names[0]) or given
+        if main is None:
+            return []
+        families = []
+        for name in names:
+            profile = own.get(name) or main
+            blocks = (
+                option_in(self._options, "CFOptions", "arena_block_size", name) if own else None
+            )
+            if given is not None and _memtables(profile) == _memtables(main):
+                profile, blocks = given, None
+            families.append(Family(name, profile, self.ssts(name), int(blocks) if blocks else None))
+        return families
+
+
+def _memtables(profile: Profile) -> tuple[int | None, int | None]:
+    return profile.write_buffer_size, profile.max_write_buffer_number
 
 
 _MOST_COUNTED = 2_000_000

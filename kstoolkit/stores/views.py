@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstoolkit.errors import FormatError, InputError, KstoolkitError
+from kstoolkit.formats.streams.kinds import DEFAULT, OFFSETS, STREAMS_FAMILIES, live_family
 from kstoolkit.records import Closing, Record, Records, Source, of_source
 from kstoolkit.rocksdb.faults import (
     ColumnFamilyError,
@@ -27,7 +28,8 @@ from kstoolkit.rocksdb.files.summary import NO_DAMAGE, StoreSummary
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
 from kstoolkit.rocksdb.memory.measured import MemoryParts, lacking
-from kstoolkit.rocksdb.memory.planning import MemoryPlan, MemoryTerm
+from kstoolkit.rocksdb.memory.planning import EngineUse, MemoryPlan, plans_in_all
+from kstoolkit.rocksdb.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.jobs import Compaction, Flush
     from kstoolkit.rocksdb.log.stats import WriteAmplification
     from kstoolkit.rocksdb.profiles.profile import Profile
-    from kstoolkit.rocksdb.store import Store
 
 
 _Row = TypeVar("_Row", bound=Record)
@@ -114,6 +115,22 @@ class StoreRecords(Records[_Row]):
 
 def _rows(view: _Row | Records[_Row]) -> Iterable[_Row]:
     return view if isinstance(view, Records) else [view]
+
+
+class StreamsRocksDB(Store):
+    """A RocksDB, and what Kafka Streams does with its column families if it is one of its own."""
+
+    @property
+    def engine_use(self) -> EngineUse:
+        """What is written to each: nothing to those that a newer kind of store took over."""
+        from kstoolkit.stores.discovery.places import real_path, streams_place  # noqa: PLC0415 - numpy
+
+        names = {*self.column_families}
+        families = names & STREAMS_FAMILIES
+        if not families and OFFSETS not in names and streams_place(real_path(self.path)) is None:
+            return EngineUse()
+        older = (families | {DEFAULT}) - {live_family(names)}
+        return EngineUse("kafka_streams", unwritten=older, small=frozenset({OFFSETS}))
 
 
 OF_ONE_STORE = (FormatError, MissingFolderError, NoStoreError, StoreFault, StorePermissionError)
@@ -353,7 +370,7 @@ class MemoryInAll(Record):
 def memory_in_all(path: Path, each: list[MemoryParts]) -> MemoryInAll:
     """Return what the writer of some stores needs for all of them."""
     plans = [parts.plan for parts in each if parts.plan is not None]
-    plan = plan_in_all(plans) if len(plans) == len(each) else None
+    plan = plans_in_all(plans) if len(plans) == len(each) else None
     needed = None if plan is None or lacking(plan) else plan.total_bytes
     rss, pss = each[0].writer_rss_bytes, each[0].writer_pss_bytes
     rest = None if rss is None or needed is None else rss - needed
@@ -362,50 +379,6 @@ def memory_in_all(path: Path, each: list[MemoryParts]) -> MemoryInAll:
     whys = {name: why for parts in each for name, why in parts.unknown.items()}
     unknown = {name: whys.get(name, _DIFFERS) for name, value in values.items() if value is None}
     return MemoryInAll(str(path), len(each), **values, plan=plan, unknown=unknown)
-
-
-def plan_in_all(plans: list[MemoryPlan]) -> MemoryPlan:
-    """Return the memory that stores with these plans need together."""
-    by_term: dict[str, list[MemoryTerm]] = {}
-    for plan in plans:
-        for term in plan.terms:
-            by_term.setdefault(term.term, []).append(term)
-    terms = [_term_in_all(each) for each in by_term.values()]
-    unknown = {term.term: term.unknown["total_bytes"] for term in terms if term.total_bytes is None}
-    each_bytes = _the_same(plan.each_bytes for plan in plans)
-    if each_bytes is None:
-        unknown["each_bytes"] = plans[0].unknown.get("each_bytes", _DIFFERS)
-    return MemoryPlan(
-        Records(terms, "terms"),
-        instances=sum(plan.instances for plan in plans),
-        each_bytes=each_bytes,
-        total_bytes=sum(term.total_bytes or 0 for term in terms),
-        is_bound=all(plan.is_bound for plan in plans),
-        is_strict=all(plan.is_strict for plan in plans),
-        unknown=unknown,
-    )
-
-
-def _term_in_all(each: list[MemoryTerm]) -> MemoryTerm:
-    """Return a term of all stores; one that all their instances share counts once."""
-    shared = all(term.shared for term in each)
-    known = [term.total_bytes for term in each if term.total_bytes is not None]
-    total = None if len(known) < len(each) else max(known) if shared else sum(known)
-    whys = {name: why for term in each for name, why in term.unknown.items()}
-    each_bytes = _the_same(term.each_bytes for term in each)
-    if each_bytes is None:
-        whys.setdefault("each_bytes", _DIFFERS)
-    return MemoryTerm(
-        each[0].term,
-        "; ".join(_kinds(each, "formula")),
-        "; ".join(_kinds(each, "origin")),
-        each_bytes,
-        1 if shared else sum(term.count for term in each),
-        total,
-        shared,
-        source=each[0].source,
-        unknown=whys,
-    )
 
 
 def writes_in_all(each: Sequence[StoreLog]) -> WriteAmplification:
@@ -426,9 +399,3 @@ def _sum(rows: Iterable[Record], name: str) -> Any:
 def _kinds(rows: Iterable[Record], name: str) -> list[str]:
     """Return the texts that records tell by a name, each once."""
     return list(dict.fromkeys(text for row in rows if (text := getattr(row, name))))
-
-
-def _the_same(values: Iterable[int | None]) -> int | None:
-    """Return the one value that all are; None if they differ."""
-    found = set(values)
-    return found.pop() if len(found) == 1 else None

@@ -26,7 +26,7 @@ from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.places import are_segments, by_name_alone, real_path, segment_name
 from kstoolkit.stores.rows.readable import HasRows, LeftOut, say_damage, say_left_out
 from kstoolkit.stores.rows.statestore import StreamSource, doubted, recognised_as
-from kstoolkit.stores.views import OF_ONE_STORE, HasViews
+from kstoolkit.stores.views import OF_ONE_STORE, HasViews, StreamsRocksDB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -91,7 +91,7 @@ class StoreSegments(Mapping[int, Store]):
             raise StoreClosedError(message, hint="Open it again.")
         store = self._open.get(start_ms)
         if store is None:
-            store = open_store(folder, scratch=self._scratch, partly=True)
+            store = open_store(folder, scratch=self._scratch, partly=True, into=StreamsRocksDB)
             self._open[start_ms] = store
             self._note_damage(start_ms, store)
             self._num_files[start_ms] = _FILES_BESIDE + len(_sizes(folder, (".sst",)))

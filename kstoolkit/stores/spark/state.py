@@ -52,6 +52,7 @@ from kstoolkit.rocksdb.faults import (
 )
 from kstoolkit.rocksdb.files.damage import Losses, View, mended_families, readable_rows, rows_of
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder, new_scratch_rocksdb
+from kstoolkit.rocksdb.memory.planning import EngineUse
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.rows.readable import say_damage
@@ -336,6 +337,8 @@ class PartitionState:
 
 class SnapshotStore(Store):
     """A snapshot, unpacked; :attr:`path` is that of its zip."""
+
+    engine_use = EngineUse("spark")
 
     def log(self, *, zone: tzinfo | None = None) -> StoreLog:
         """Raise why there is no log: it is the executors'."""
