@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -12,12 +13,10 @@ import java.util.TreeMap;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.SynchronousQueue;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
-import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
@@ -36,17 +35,23 @@ import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.TimestampedKeyValueStore;
 import org.apache.kafka.streams.state.TimestampedWindowStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.rocksdb.BlockBasedTableConfig;
+import org.rocksdb.Cache;
+import org.rocksdb.InfoLogLevel;
+import org.rocksdb.LRUCache;
 import org.rocksdb.Options;
 import org.rocksdb.RateLimiter;
+import org.rocksdb.RocksDB;
+import org.rocksdb.WriteBufferManager;
 
 /**
- * Keeps a store of each kind, does with them what the lines of its input say, and tells the gauges
- * of KIP-607 of each store, with the most that they ever were: bootstrap, state directory, id, topic.
+ * Keeps a store of each kind, does with them what the lines of its input say, and answers each with
+ * RocksDB's properties by KIP-607's gauges, now and at most: bootstrap, state directory, id, topic.
  */
 public final class MemoryApplication {
     private static final List<String> GAUGES = List.of(
-        "size-all-mem-tables", "block-cache-usage", "block-cache-capacity", "estimate-table-readers-mem",
-        "cur-size-active-mem-table", "num-immutable-mem-table");
+        "size-all-mem-tables", "block-cache-usage", "estimate-table-readers-mem",
+        "num-immutable-mem-table", "num-running-flushes", "num-running-compactions");
     private static final Duration HOUR = Duration.ofHours(1);
     private static final long NOW = System.currentTimeMillis() / 3_600_000 * 3_600_000 + 60_000;
     private static final BlockingQueue<String> ASKED = new LinkedBlockingQueue<>();
@@ -55,22 +60,33 @@ public final class MemoryApplication {
 
     private MemoryApplication() {}
 
-    /** Flushes and compactions of all stores wait for it: what is written stays in memtables. */
-    public static final class Slowly implements RocksDBConfigSetter {
+    /**
+     * Has flushes and compactions go no faster than it is told, so that memtables fill; and gives
+     * the stores named "shared-" one cache and one budget together, and a log that tells of them.
+     */
+    public static final class Setter implements RocksDBConfigSetter {
         static {
-            org.rocksdb.RocksDB.loadLibrary();
+            RocksDB.loadLibrary();
         }
 
         private static final RateLimiter LIMIT = new RateLimiter(1 << 20);
+        private static final Cache CACHE = new LRUCache(16L << 20);
+        private static final WriteBufferManager BUDGET = new WriteBufferManager(64L << 20, new LRUCache(1L << 20));
 
         @Override
         public void setConfig(
-                final String storeName, final Options options, final Map<String, Object> configs) {
+                final String store, final Options options, final Map<String, Object> configs) {
             options.setRateLimiter(LIMIT);
+            if (store.startsWith("shared-")) {
+                ((BlockBasedTableConfig) options.tableFormatConfig()).setBlockCache(CACHE);
+                options.setTableFormatConfig(options.tableFormatConfig());
+                options.setWriteBufferManager(BUDGET);
+                options.setInfoLogLevel(InfoLogLevel.INFO_LEVEL);
+            }
         }
 
         @Override
-        public void close(final String storeName, final Options options) {}
+        public void close(final String store, final Options options) {}
     }
 
     public static void main(final String[] arguments) throws Exception {
@@ -78,35 +94,26 @@ public final class MemoryApplication {
         told.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments[0]);
         told.put(StreamsConfig.STATE_DIR_CONFIG, arguments[1]);
         told.put(StreamsConfig.APPLICATION_ID_CONFIG, arguments[2]);
-        told.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, Slowly.class);
+        told.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, Setter.class);
         told.put("statestore.cache.max.bytes", "0");
         final BufferedReader lines =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        try (KafkaStreams streams = new KafkaStreams(topology(arguments[3]), told)) {
-            streams.setUncaughtExceptionHandler(error -> {
-                error.printStackTrace();
-                Runtime.getRuntime().halt(1);
-                return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
-            });
-            streams.start();
-            final Thread sampling = new Thread(() -> sample(streams));
-            sampling.setDaemon(true);
-            sampling.start();
-            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                if (line.equals("end")) {
-                    Runtime.getRuntime().halt(0);
-                }
-                ASKED.put(line);
-                System.out.println(DONE.take() + "\t" + told(gauges(streams)) + "\t" + told(MOST));
-            }
+        final KafkaStreams streams = new KafkaStreams(topology(arguments[3]), told);
+        streams.setUncaughtExceptionHandler(error -> {
+            error.printStackTrace();
+            Runtime.getRuntime().halt(1);
+            return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+        });
+        streams.start();
+        final Thread sampling = new Thread(() -> sample(streams));
+        sampling.setDaemon(true);
+        sampling.start();
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            ASKED.put(line);
+            DONE.take();
+            System.out.println(told(gauges(streams)) + "\t" + told(MOST));
         }
-    }
-
-    private static String told(final Map<String, Long> gauges) {
-        final StringBuilder text = new StringBuilder("{");
-        gauges.forEach((name, value) ->
-            text.append(text.length() > 1 ? ", " : "").append('"').append(name).append("\": ").append(value));
-        return text.append('}').toString();
+        Runtime.getRuntime().halt(0);
     }
 
     private static void sample(final KafkaStreams streams) {
@@ -125,14 +132,21 @@ public final class MemoryApplication {
         for (final Map.Entry<MetricName, ? extends Metric> each : streams.metrics().entrySet()) {
             final MetricName name = each.getKey();
             if (GAUGES.contains(name.name())) {
-                name.tags().forEach((tag, value) -> {
+                final long value = ((Number) each.getValue().metricValue()).longValue();
+                name.tags().forEach((tag, store) -> {
                     if (tag.startsWith("rocksdb-")) {
-                        found.put(value + " " + name.name(), ((Number) each.getValue().metricValue()).longValue());
+                        found.put(store + " " + name.name(), value);
                     }
                 });
             }
         }
         return found;
+    }
+
+    private static String told(final Map<String, Long> gauges) {
+        final List<String> fields = new ArrayList<>();
+        gauges.forEach((name, value) -> fields.add('"' + name + "\": " + value));
+        return "{" + String.join(", ", fields) + "}";
     }
 
     private static Topology topology(final String topic) {
@@ -142,39 +156,46 @@ public final class MemoryApplication {
         topology.addProcessor("does", Doer::new, "in");
         topology.addStateStore(
             Stores.timestampedKeyValueStoreBuilder(
-                Stores.persistentTimestampedKeyValueStore("timestamped"), bytes, bytes).withLoggingDisabled(), "does");
-        topology.addStateStore(
-            Stores.keyValueStoreBuilder(
-                Stores.persistentKeyValueStore("plain"), bytes, bytes).withLoggingDisabled(), "does");
+                Stores.persistentTimestampedKeyValueStore("timestamped"), bytes, bytes)
+                .withLoggingDisabled(), "does");
+        for (final String name : List.of("plain", "shared-a", "shared-b")) {
+            topology.addStateStore(
+                Stores.keyValueStoreBuilder(Stores.persistentKeyValueStore(name), bytes, bytes)
+                    .withLoggingDisabled(), "does");
+        }
         topology.addStateStore(
             Stores.timestampedWindowStoreBuilder(
                 Stores.persistentTimestampedWindowStore(
-                    "windows", HOUR.multipliedBy(2), HOUR, false), bytes, bytes).withLoggingDisabled(), "does");
+                    "windows", HOUR.multipliedBy(2), HOUR, false), bytes, bytes)
+                .withLoggingDisabled(), "does");
         topology.addStateStore(
             Stores.sessionStoreBuilder(
-                Stores.persistentSessionStore("sessions", HOUR.multipliedBy(2)), bytes, bytes).withLoggingDisabled(), "does");
+                Stores.persistentSessionStore("sessions", HOUR.multipliedBy(2)), bytes, bytes)
+                .withLoggingDisabled(), "does");
         return topology;
     }
 
     private static final class Doer implements Processor<byte[], byte[], Void, Void> {
         private final Random random = new Random(7);
-        private final List<KeyValueIterator<?, ?>> open = new ArrayList<>();
-        private long number;
+        private final List<KeyValueIterator<?, ?>> held = new ArrayList<>();
+        private final Map<String, KeyValueStore<byte[], byte[]>> plain = new HashMap<>();
         private TimestampedKeyValueStore<byte[], byte[]> timestamped;
-        private KeyValueStore<byte[], byte[]> plain;
         private TimestampedWindowStore<byte[], byte[]> windows;
         private SessionStore<byte[], byte[]> sessions;
 
         @Override
         public void init(final ProcessorContext<Void, Void> context) {
+            for (final String name : List.of("plain", "shared-a", "shared-b")) {
+                plain.put(name, context.getStateStore(name));
+            }
             timestamped = context.getStateStore("timestamped");
-            plain = context.getStateStore("plain");
             windows = context.getStateStore("windows");
             sessions = context.getStateStore("sessions");
             context.schedule(Duration.ofMillis(10), PunctuationType.WALL_CLOCK_TIME, at -> {
                 final String asked = ASKED.poll();
                 if (asked != null) {
-                    DONE.add(did(asked.split(" ")));
+                    perform(asked.split(" "));
+                    DONE.add(asked);
                 }
             });
         }
@@ -182,63 +203,53 @@ public final class MemoryApplication {
         @Override
         public void process(final Record<byte[], byte[]> record) {}
 
-        private String did(final String[] words) {
-            final long began = System.nanoTime();
+        private void perform(final String[] words) {
             switch (words[0]) {
+                case "limit":
+                    Setter.LIMIT.setBytesPerSecond(Long.parseLong(words[1]));
+                    break;
                 case "write":
                     write(words[1], Long.parseLong(words[2]), Integer.parseInt(words[3]));
                     break;
-                case "limit":
-                    Slowly.LIMIT.setBytesPerSecond(Long.parseLong(words[1]));
-                    break;
                 case "read":
-                    read(words[1]);
+                    try (KeyValueIterator<?, ?> rows = rows(words[1])) {
+                        while (rows.hasNext()) {
+                            rows.next();
+                        }
+                    }
                     break;
                 case "hold":
-                    open.add(rows(words[1]));
-                    open.get(open.size() - 1).next();
+                    held.add(rows(words[1]));
+                    held.get(held.size() - 1).next();
                     break;
                 case "release":
-                    open.forEach(KeyValueIterator::close);
-                    open.clear();
+                    held.forEach(KeyValueIterator::close);
+                    held.clear();
                     break;
-                case "commit":
                 case "look":
                     break;
                 default:
-                    throw new IllegalArgumentException(String.join(" ", words));
+                    throw new IllegalArgumentException(words[0]);
             }
-            return String.join(" ", words) + " " + (System.nanoTime() - began) / 1_000_000 + " ms";
         }
 
         private void write(final String store, final long total, final int size) {
             final byte[] value = new byte[size];
             for (long done = 0; done < total; done += size) {
                 random.nextBytes(value);
-                final byte[] key = ByteBuffer.allocate(16).putLong(random.nextLong()).putLong(number++).array();
+                final byte[] key = ByteBuffer.allocate(8).putLong(random.nextLong()).array();
                 switch (store) {
                     case "timestamped":
                         timestamped.put(key, ValueAndTimestamp.make(value, NOW));
                         break;
-                    case "plain":
-                        plain.put(key, value);
-                        break;
                     case "windows":
-                        windows.put(key, ValueAndTimestamp.make(value, NOW), NOW - done % 2 * 3_600_000);
+                        windows.put(key, ValueAndTimestamp.make(value, NOW), NOW);
                         break;
                     case "sessions":
                         sessions.put(new Windowed<>(key, new SessionWindow(NOW, NOW)), value);
                         break;
                     default:
-                        throw new IllegalArgumentException(store);
-                }
-            }
-        }
-
-        private void read(final String store) {
-            try (KeyValueIterator<?, ?> rows = rows(store)) {
-                while (rows.hasNext()) {
-                    rows.next();
+                        plain.get(store).put(key, value);
                 }
             }
         }
@@ -247,12 +258,12 @@ public final class MemoryApplication {
             switch (store) {
                 case "timestamped":
                     return timestamped.all();
-                case "plain":
-                    return plain.all();
                 case "windows":
                     return windows.all();
-                default:
+                case "sessions":
                     return sessions.findSessions(null, null, NOW - 1, NOW + 1);
+                default:
+                    return plain.get(store).all();
             }
         }
     }
