@@ -121,7 +121,7 @@ def _view(
 ) -> StoreRecords[_Row] | None:
     """Return a view of each RocksDB of a store, which is given how many; None, said, of none."""
     from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - loads RocksDB
-    from kstoolkit.stores.views import StoreRecords, StreamsRocksDB  # noqa: PLC0415 - as above
+    from kstoolkit.stores.views import StoreRecords  # noqa: PLC0415 - as above
 
     with _several(path) as several:
         if several is not None and several.no_rocksdb:
@@ -132,8 +132,7 @@ def _view(
                 note(several.not_shown)
             count = len(several.places)
             return several.each(lambda one: view(one, count))
-        how = {"other_folders": other_folders or None, "partly": partly}
-        store = open_store(path, **how, into=StreamsRocksDB)
+        store = open_store(path, other_folders=other_folders or None, partly=partly)
     if store.damage is not None:
         note(f"The store {path} is read as far as it goes: {store.damage}.")
     with store:
@@ -248,7 +247,9 @@ def memory(
     times = instances * partitions * segments
     found = _view(
         path,
-        lambda one, _: one.memory(profile=known, pid=pid, instances=times, iterators=iterators),
+        lambda one, _: _known(one).memory(
+            profile=known, pid=pid, instances=times, iterators=iterators
+        ),
     )
     if found is None:
         return
@@ -284,7 +285,7 @@ def advice(
     known = _named(profile)
     found = _view(
         path,
-        lambda one, stores: one.advice(
+        lambda one, stores: _known(one).advice(
             bound_bytes=bound_bytes, instances=instances * stores, pid=pid, profile=known
         ),
     )
@@ -311,6 +312,15 @@ def _unjudged(found: StoreRecords[Advice]) -> dict[str, list[str]]:
             rules = reasons.setdefault(why, [])
             rules += [] if rule in rules else [rule]
     return reasons
+
+
+def _known(store: Store) -> Store:
+    """Return a store that knows what Kafka Streams does with it, if it is its own."""
+    from kstoolkit.stores.discovery.places import use_of_streams  # noqa: PLC0415 - loads numpy
+
+    if store.engine_use.profile is None:
+        store.engine_use = use_of_streams(store)
+    return store
 
 
 def _needs(parts: MemoryParts) -> list[str]:

@@ -106,6 +106,7 @@ class Store(Closing):
         self._footprint = footprint
         self._losses = losses
         self._view = View(families, shadow.path, path)
+        self.engine_use = EngineUse()
 
     @property
     def damage(self) -> str | None:
@@ -116,11 +117,6 @@ class Store(Closing):
     def column_families(self) -> tuple[str, ...]:
         """The names of the column families, ``default`` first; empty once it is closed."""
         return tuple(self._families)
-
-    @property
-    def engine_use(self) -> EngineUse:
-        """What the engine that wrote it is known to do with its column families."""
-        return EngineUse()
 
     @cached_property
     def main_family(self) -> str:
@@ -401,26 +397,21 @@ class Store(Closing):
 
     def _written(self, given: Profile | None) -> list[Family]:
         """Return the column families, the one that rows are written to first; none if unknown."""
-        use, sections = self.engine_use, self._options or []
+        files = {name: self.ssts(name) for name in self._chosen()}
+        aside = self.engine_use.unwritten | self.engine_use.small
+        entries = {name: sum(each.num_entries for each in files[name]) for name in files}
+        first, *others = sorted(files, key=lambda name: (name in aside, -entries[name]))
+        main, sections = self.profile(first), self._options
+        if main is None or sections is None:
+            return [] if given is None else [Family(name, given, files[name]) for name in files]
         told = {each.column_family for each in sections}
-        aside = use.unwritten | use.small
-        names = sorted(
-            self._chosen(),
-            key=lambda name: (name in aside, -sum(each.num_entries for each in self.ssts(name))),
-        )
-        own = {name: self.profile(name) for name in names if name in told}
-        main = own.get(names[0]) or given
-        if main is None:
-            return []
         families = []
-        for name in names:
-            profile = own.get(name) or main
-            blocks = (
-                option_in(self._options, "CFOptions", "arena_block_size", name) if own else None
-            )
-            if given is not None and _memtables(profile) == _memtables(main):
-                profile, blocks = given, None
-            families.append(Family(name, profile, self.ssts(name), int(blocks) if blocks else None))
+        for name in (first, *others):
+            own = (self.profile(name) if name in told else None) or main
+            block = option_in(sections, "CFOptions", "arena_block_size", name)
+            if given is not None and _memtables(own) == _memtables(main):
+                own, block = given, None
+            families.append(Family(name, own, files[name], int(block) if block else None))
         return families
 
 

@@ -14,7 +14,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstoolkit.errors import FormatError, InputError, KstoolkitError
-from kstoolkit.formats.streams.kinds import DEFAULT, OFFSETS, STREAMS_FAMILIES, live_family
 from kstoolkit.records import Closing, Record, Records, Source, of_source
 from kstoolkit.rocksdb.faults import (
     ColumnFamilyError,
@@ -28,8 +27,7 @@ from kstoolkit.rocksdb.files.summary import NO_DAMAGE, StoreSummary
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
 from kstoolkit.rocksdb.memory.measured import MemoryParts, lacking
-from kstoolkit.rocksdb.memory.planning import EngineUse, MemoryPlan, plans_in_all
-from kstoolkit.rocksdb.store import Store
+from kstoolkit.rocksdb.memory.planning import MemoryPlan, plans_in_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.jobs import Compaction, Flush
     from kstoolkit.rocksdb.log.stats import WriteAmplification
     from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.rocksdb.store import Store
 
 
 _Row = TypeVar("_Row", bound=Record)
@@ -115,22 +114,6 @@ class StoreRecords(Records[_Row]):
 
 def _rows(view: _Row | Records[_Row]) -> Iterable[_Row]:
     return view if isinstance(view, Records) else [view]
-
-
-class StreamsRocksDB(Store):
-    """A RocksDB, and what Kafka Streams does with its column families if it is one of its own."""
-
-    @property
-    def engine_use(self) -> EngineUse:
-        """What is written to each: nothing to those that a newer kind of store took over."""
-        from kstoolkit.stores.discovery.places import real_path, streams_place  # noqa: PLC0415 - numpy
-
-        names = {*self.column_families}
-        families = names & STREAMS_FAMILIES
-        if not families and OFFSETS not in names and streams_place(real_path(self.path)) is None:
-            return EngineUse()
-        older = (families | {DEFAULT}) - {live_family(names)}
-        return EngineUse("kafka_streams", unwritten=older, small=frozenset({OFFSETS}))
 
 
 OF_ONE_STORE = (FormatError, MissingFolderError, NoStoreError, StoreFault, StorePermissionError)

@@ -199,11 +199,7 @@ def _by_formula(facts: Facts, bound: int) -> list[Figure]:
     how = "at_most" if plan.is_ceiling else "at_least"
     return [
         Figure(f"formula_{how}_bytes", plan.total_bytes, Source.FORMULA),
-        *(
-            Figure(each.term, each.origin, Source.FORMULA)
-            for each in plan.terms
-            if each.is_inferred
-        ),
+        *(Figure(one.term, one.origin, Source.FORMULA) for one in plan.terms if one.is_inferred),
         Figure("instances", facts.instances, Source.GIVEN),
     ]
 

@@ -1,19 +1,16 @@
 """How much memory the stores of a host need, term by term.
 
 Each term has its size, its formula and where that comes from. For a store that is there, its files,
-options and log say what goes in, column family by column family. At level INFO RocksDB writes into
-the log what no OPTIONS file holds: ``block_cache: 0x7f48083210c0``, under ``block_cache_options``
-the capacity, and ``write_buffer_manager: 0x7feb501f1190``. Stores that tell the same address have
-one together, which counts once. Kafka Streams' log, at level ERROR, is empty: then its own default
-stands in, and says so.
+options and log say what goes in, column family by column family. What no OPTIONS file holds,
+RocksDB logs at level INFO as it opens a store: ``block_cache: 0x7f48083210c0``, its capacity under
+``block_cache_options``, and ``write_buffer_manager: 0x7feb501f1190``.
 
-How large memtables get is RocksDB's ``MemTable::ShouldFlushNow`` (``db/memtable.cc``): one takes
-another block of its arena as long as it stays within 0.6 of a block above ``write_buffer_size``,
-and ends with the row that fills it. Writes stop while ``max_write_buffer_number`` of them wait to
-be flushed, beside a new one that is empty (``GetWriteStallConditionAndCause``,
-``db/column_family.cc``). An iterator holds a ``SuperVersion``: the memtables that were there when
-it was opened stay until it is closed, flushed or not. An open file takes memory beside its index
-and filter (``BlockBasedTable::ApproximateMemoryUsage``): its reader and its properties.
+A memtable takes another block of its arena while it stays within 0.6 of one above
+``write_buffer_size``, and ends with the row that fills it (RocksDB's ``MemTable::ShouldFlushNow``).
+Writes stop while ``max_write_buffer_number`` wait to be flushed, beside a new one
+(``GetWriteStallConditionAndCause``). An iterator keeps those that were there when it was opened
+(``SuperVersion``). A file that is open takes memory beside its index and filter
+(``BlockBasedTable::ApproximateMemoryUsage``).
 """
 
 from __future__ import annotations
@@ -93,10 +90,9 @@ class MemoryTerm(Record):
     source
         Whose the sizes are: of the formula, or of the files of a store that is there.
     parts
-        What of ``total_bytes`` each column family may take, as far as they differ.
+        What of ``total_bytes`` each column family may take, as far as that is known.
     objects
-        What of ``each_bytes`` is one object in the writer's memory, by its address or its profile:
-        stores that have the same one count it once.
+        What of ``each_bytes`` is one object, by its address or profile: it counts once for all.
     is_inferred
         Whether nothing but the engine's default tells the size.
     unknown
@@ -203,10 +199,9 @@ def _filter_term(profile: Profile, given: _Given) -> MemoryTerm:
 def _pinned_term(profile: Profile, given: _Given, *, is_bound: bool = False) -> MemoryTerm:
     """Return what iterators pin: memtables, and a block in each level and each file of level 0.
 
-    Each may hold all memtables there may be, and the new one. Blocks lie inside the cache as long
-    as there is room, and beyond its size if there is none, unless the cache is strict. Under a
-    bound they are counted only if the number of iterators is given. Source: RocksDB's wiki, Memory
-    usage in RocksDB; its ``db/column_family.h``, SuperVersion.
+    Blocks lie inside the cache as long as there is room, and beyond its size if there is none,
+    unless the cache is strict. Under a bound they are counted only if the number of iterators is
+    given. Source: RocksDB's wiki, Memory usage in RocksDB.
     """
     strict = bool(profile.strict_capacity_limit)
     if is_bound and (strict or given.iterators is None):
@@ -389,7 +384,7 @@ def plan_memory(
     keys, key_bytes, value_bytes
         Keys in one instance, and the mean size of a key and a value, for index and filter blocks.
     iterators
-        Iterators open at once in one instance.
+        Iterators open at once in one instance, so long that the memtables they see are flushed.
 
     Raises
     ------
@@ -435,10 +430,8 @@ def plan_memory(
 
 
 def _plan_of(profile: Profile, given: _Given) -> MemoryPlan:
-    memory = [_memtable_term(profile, given), _cache_term(profile, given)]
-    return _summed(
-        [*memory, _index_term(profile, given), _filter_term(profile, given)], profile, given
-    )
+    parts = (_memtable_term, _cache_term, _index_term, _filter_term)
+    return _summed([part(profile, given) for part in parts], profile, given)
 
 
 def _summed(terms: list[MemoryTerm], profile: Profile, given: _Given) -> MemoryPlan:
@@ -487,35 +480,25 @@ def _origin_of(profile: Profile) -> str:
 
 
 _CACHE_OPTIONS = ("block_cache", "block_cache_name", "capacity", "strict_capacity_limit")
-_MANAGER = "write_buffer_manager"
 _NO_CACHE = {"(nil)", "0x0", "0", "nullptr"}
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedCache:
-    """A block cache as the writer's log tells it; stores that tell the same address share it."""
-
-    address: str
-    capacity_bytes: int
-    name: str
-    is_strict: bool
-
-
-@dataclass(frozen=True, slots=True)
 class LoggedMemory:
-    """The block caches by column family, and the write-buffer manager's address, by a log."""
+    """What a log tells of each column family's block cache, and the write-buffer manager's address.
 
-    caches: dict[str | None, LoggedCache]
+    Stores that tell the same address have one together.
+    """
+
+    caches: dict[str | None, dict[str, str]]
     manager: str | None = None
 
     @property
     def origin(self) -> str:
         """Where that is from, for people."""
-        places = ", ".join(dict.fromkeys(each.address for each in self.caches.values()))
-        name, users = (
-            next(iter(self.caches.values())).name,
-            counted(len(self.caches), "column families"),
-        )
+        places = ", ".join(dict.fromkeys(each["block_cache"] for each in self.caches.values()))
+        name = next(iter(self.caches.values())).get("block_cache_name", "a cache")
+        users = counted(len(self.caches), "column families")
         return f"block_cache_bytes: {Source.LOG}, {name} at {places} for {users}"
 
 
@@ -524,8 +507,7 @@ def logged_memory(options: Iterable[LoggedOption]) -> LoggedMemory:
 
     >>> from kstoolkit.rocksdb.log.lines import LoggedOption
     >>> told = {"block_cache": "0x7f48", "capacity": "8388608"}
-    >>> found = logged_memory(LoggedOption(cf, *each) for cf in ("a", "b") for each in told.items())
-    >>> found.origin
+    >>> logged_memory(LoggedOption(cf, *each) for cf in "ab" for each in told.items()).origin
     "block_cache_bytes: the writer's log, a cache at 0x7f48 for 2 column families"
     """
     families: dict[str | None, dict[str, str]] = {}
@@ -534,39 +516,22 @@ def logged_memory(options: Iterable[LoggedOption]) -> LoggedMemory:
         if each.name in _CACHE_OPTIONS:
             # The first capacity is the block cache's; others may follow.
             families.setdefault(each.column_family, {}).setdefault(each.name, each.value)
-        elif each.name == _MANAGER:
+        elif each.name == "write_buffer_manager":
             manager = each.value
     having = {
-        family: told
-        for family, told in families.items()
+        name: told
+        for name, told in families.items()
         if told.get("block_cache", "0") not in _NO_CACHE
     }
-    if not all(told.get("capacity", "").isdecimal() for told in having.values()):
-        return LoggedMemory({}, manager)
-    caches = {
-        family: LoggedCache(
-            told["block_cache"],
-            int(told["capacity"]),
-            told.get("block_cache_name", "a cache"),
-            told.get("strict_capacity_limit") == "1",
-        )
-        for family, told in having.items()
-    }
-    return LoggedMemory(caches, manager)
+    is_told = all(told.get("capacity", "").isdecimal() for told in having.values())
+    return LoggedMemory(having if is_told else {}, manager)
 
 
 @dataclass(frozen=True, slots=True)
 class EngineUse:
-    """What the engine that wrote a store is known to do with its column families.
+    """What is known of the engine that wrote a store: the name of the profile with its defaults.
 
-    Parameters
-    ----------
-    profile
-        The name of the profile that says what it sets; None: which engine it is, is not known.
-    unwritten
-        Column families that it writes nothing to.
-    small
-        Those that it keeps a few rows in, whatever the store holds.
+    Also the column families it writes nothing to, and those that it keeps but a few rows in.
     """
 
     profile: str | None = None
@@ -615,23 +580,15 @@ def plan_for(
     base = families[0].profile
     outside = [each for each in families if not each.profile.cache_index_and_filter_blocks]
     ssts = [file for each in outside for file in each.ssts]
-    given = _Given(
-        instances=instances,
-        column_families=len(families),
-        base=_origin_of(base),
-        iterators=iterators,
-        **_of_data(ssts),
-    )
+    how = {"base": _origin_of(base), "iterators": iterators} | _of_data(ssts)
+    given = _Given(instances=instances, column_families=len(families), **how)
     blocks = outside[0].profile if ssts else base
-    terms = [
-        _memtables_of(families, given, engine, logged),
-        _caches_of(families, given, engine, logged),
-        _index_term(blocks, given),
-        _filter_term(blocks, given),
-        _files_term(sum(len(each.ssts) for each in families), given),
-    ]
+    terms = [part(families, given, engine, logged) for part in (_memtables_of, _caches_of)]
+    terms += [_index_term(blocks, given), _filter_term(blocks, given)]
+    terms += [_files_term(sum(len(each.ssts) for each in families), given)]
     if logged.caches and base.block_cache_bytes is None:
-        base = base.changed(strict_capacity_limit=all(c.is_strict for c in logged.caches.values()))
+        strict = [each.get("strict_capacity_limit") == "1" for each in logged.caches.values()]
+        base = base.changed(strict_capacity_limit=all(strict))
     return _summed(terms, base, given)
 
 
@@ -670,40 +627,32 @@ def _caches_of(
     """Return the block caches: as given, by the log, or by what the engine makes by itself."""
     base = families[0].profile
     if base.block_cache_bytes is not None:
-        own = logged.caches.get(families[0].name)
-        return _at(_cache_term(base, given), None if own is None else own.address)
-    held = {each.name: sum(f.size_bytes for f in each.ssts) for each in families}
-    small = {name: size for name, size in held.items() if name in engine.small}
+        logs = logged.caches.get(families[0].name, {})
+        return _at(_cache_term(base, given), logs.get("block_cache"))
+    small = {f.name: sum(s.size_bytes for s in f.ssts) for f in families if f.name in engine.small}
     objects: dict[str, int] = {}
-    for name in held.keys() & logged.caches.keys():
-        cache = logged.caches[name]
-        # It can't hold more than there is.
-        most = min(cache.capacity_bytes, small.get(name, cache.capacity_bytes))
-        objects[cache.address] = max(most, objects.get(cache.address, 0))
+    for family in families:
+        if cache := logged.caches.get(family.name):
+            size, address = int(cache["capacity"]), cache["block_cache"]
+            most = min(size, small.get(family.name, size))  # it can't hold more than there is
+            objects[address] = max(most, objects.get(address, 0))
     if objects:
-        count = given.instances
-        term = _term(
-            "block cache", "block_cache_bytes", logged.origin, sum(objects.values()), count
-        )
-        return replace(term, objects=objects)
-    inferred = _inferred(base, engine)
-    if inferred is None:
+        return replace(_cache(sum(objects.values()), logged.origin, given), objects=objects)
+    own = profile_named(engine.profile or "kafka_streams")
+    is_own = all(getattr(own, name) == getattr(base, name) for name in _OF_TABLES)
+    if engine.profile is None or not is_own:
         return _cache_term(_with_unknown_cache(base), given)
-    size, origin = inferred.block_cache_bytes, f"inferred from {_origin_of(inferred)}: {_NOT_TOLD}"
-    each = None if size is None else size + sum(small.values())
-    term = _term("block cache", "block_cache_bytes", origin, each, given.instances)
-    return replace(term, is_inferred=True)
+    origin = f"inferred from {_origin_of(own)}: neither OPTIONS nor the writer's log tells of one"
+    each = (own.block_cache_bytes or 0) + sum(small.values())
+    return replace(_cache(each, origin, given), is_inferred=True)
 
 
-_NOT_TOLD = "no OPTIONS file holds a cache, and the writer's log does not tell of one"
 _OF_TABLES = ("block_size", "bloom_bits_per_key", "cache_index_and_filter_blocks")
+"""An engine whose tables have other ones than its own is taken to have another cache, too."""
 
 
-def _inferred(profile: Profile, engine: EngineUse) -> Profile | None:
-    """Return the engine's own profile, unless somebody set something else of its tables."""
-    own = None if engine.profile is None else profile_named(engine.profile)
-    same = own is not None and all(getattr(own, n) == getattr(profile, n) for n in _OF_TABLES)
-    return own if same else None
+def _cache(each_bytes: int, origin: str, given: _Given) -> MemoryTerm:
+    return _term("block cache", "block_cache_bytes", origin, each_bytes, given.instances)
 
 
 def _at(term: MemoryTerm, address: str | None) -> MemoryTerm:
@@ -721,12 +670,11 @@ def _files_term(number: int, given: _Given) -> MemoryTerm:
 
 def _with_unknown_cache(profile: Profile) -> Profile:
     """Return a profile that says what tells of its cache, if nothing does."""
-    name = "block_cache_bytes"
-    if name not in profile.unknown:
+    if (before := profile.unknown.get("block_cache_bytes")) is None:
         return profile
     why = "{before}, nor does the writer's log tell of one: give {profile}"
-    told = naming(why, before=profile.unknown[name], profile=Option("profile", "..."))
-    return profile.changed(unknown={name: told})
+    told = naming(why, before=before, profile=Option("profile", "..."))
+    return profile.changed(unknown={"block_cache_bytes": told})
 
 
 def _of_data(ssts: Collection[Sst]) -> dict[str, Any]:
@@ -768,7 +716,7 @@ def plans_in_all(plans: Sequence[MemoryPlan]) -> MemoryPlan:
         instances=sum(plan.instances for plan in plans),
         each_bytes=each_bytes,
         total_bytes=sum(term.total_bytes or 0 for term in terms),
-        is_bound=all(plan.is_bound for plan in plans),
+        is_bound=all(plan.is_bound for plan in plans) and all(each.shared for each in terms[:2]),
         is_strict=all(plan.is_strict for plan in plans),
         unknown=unknown,
     )
@@ -779,19 +727,17 @@ def _term_in_all(each: list[MemoryTerm]) -> MemoryTerm:
     users = Counter(address for term in each for address in term.objects)
     common = {address: number for address, number in users.items() if number > 1}
     objects = {name: size for term in each for name, size in term.objects.items()}
-    known = [_without(term, common) for term in each if term.total_bytes is not None]
     once = sum(objects[address] for address in common)
-    total = None if len(known) < len(each) else sum(known) + once
+    apart = known_total(_without(term, common) for term in each)
+    total = None if apart is None else apart + once
     shared = all(term.shared for term in each) and len(objects) == 1
     whys = {name: why for term in each for name, why in term.unknown.items()}
     each_bytes = _the_same(term.each_bytes for term in each) if shared or not once else None
     if each_bytes is None:
         whys.setdefault("each_bytes", _DIFFERS)
-    parts: Counter[str] = Counter()
-    for term in each:
-        parts.update(term.parts)
+    parts = sum((Counter(term.parts) for term in each), Counter[str]())
     told = [
-        f"{address} of {counted(number, 'stores')} counts once"
+        f"{address} of {number} stores {'counts once' if objects[address] else 'may allow less'}"
         for address, number in common.items()
     ]
     return MemoryTerm(
@@ -810,10 +756,10 @@ def _term_in_all(each: list[MemoryTerm]) -> MemoryTerm:
     )
 
 
-def _without(term: MemoryTerm, common: Collection[str]) -> int:
+def _without(term: MemoryTerm, common: Collection[str]) -> int | None:
     """Return what a store has for itself."""
     taken = sum(size for address, size in term.objects.items() if address in common)
-    return (term.total_bytes or 0) - taken * term.count
+    return None if term.total_bytes is None else term.total_bytes - taken * term.count
 
 
 def _texts(texts: Iterable[str]) -> str:

@@ -23,10 +23,16 @@ from kstoolkit.rocksdb.faults import NoStoreError, StoreClosedError, translated
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
-from kstoolkit.stores.discovery.places import are_segments, by_name_alone, real_path, segment_name
+from kstoolkit.stores.discovery.places import (
+    are_segments,
+    by_name_alone,
+    real_path,
+    segment_name,
+    use_of_streams,
+)
 from kstoolkit.stores.rows.readable import HasRows, LeftOut, say_damage, say_left_out
 from kstoolkit.stores.rows.statestore import StreamSource, doubted, recognised_as
-from kstoolkit.stores.views import OF_ONE_STORE, HasViews, StreamsRocksDB
+from kstoolkit.stores.views import OF_ONE_STORE, HasViews
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -91,7 +97,8 @@ class StoreSegments(Mapping[int, Store]):
             raise StoreClosedError(message, hint="Open it again.")
         store = self._open.get(start_ms)
         if store is None:
-            store = open_store(folder, scratch=self._scratch, partly=True, into=StreamsRocksDB)
+            store = open_store(folder, scratch=self._scratch, partly=True)
+            store.engine_use = use_of_streams(store)
             self._open[start_ms] = store
             self._note_damage(start_ms, store)
             self._num_files[start_ms] = _FILES_BESIDE + len(_sizes(folder, (".sst",)))

@@ -13,18 +13,17 @@ from kstoolkit.formats.streams.kinds import DEFAULT, OFFSETS, STREAMS_FAMILIES, 
 from kstoolkit.formats.streams.recognising import MOST_ROWS, Recognised, recognise
 from kstoolkit.formats.streams.rows import split
 from kstoolkit.rocksdb.files.ssts import known_total
+from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.places import BY_NAME_ALONE, by_name_alone, real_path, segment_name
 from kstoolkit.stores.rows.asking import SESSIONS, rows_sought
 from kstoolkit.stores.rows.readable import HasRows, LeftOut, say_damage
 from kstoolkit.stores.rows.rows import bounded, row_batches
-from kstoolkit.stores.views import StreamsRocksDB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from kstoolkit.formats.streams.kinds import Kind
-    from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.discovery.places import SegmentName
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import RowSource
@@ -122,7 +121,7 @@ _FITS = 0.85
 """How sure it is that rows are a segment's which have such times; others are at most half so."""
 
 
-class StateStore(StreamsRocksDB, HasRows):
+class StateStore(Store, HasRows):
     """A store in one RocksDB: its rows, and all that RocksDB tells of it.
 
     Made by :func:`kstoolkit.open_store`, closed by ``with``. Rows of a damaged one are shown as

@@ -338,8 +338,6 @@ class PartitionState:
 class SnapshotStore(Store):
     """A snapshot, unpacked; :attr:`path` is that of its zip."""
 
-    engine_use = EngineUse("spark")
-
     def log(self, *, zone: tzinfo | None = None) -> StoreLog:
         """Raise why there is no log: it is the executors'."""
         del zone
@@ -359,7 +357,7 @@ def opened_snapshot(
         _unpack(path, home, delimiter, partly=True)
         (home / "metadata").unlink(missing_ok=True)  # by which it would want SST files elsewhere
         with open_store(home, scratch=scratch, partly=True, into=SnapshotStore) as store:
-            store.path = path
+            store.path, store.engine_use = path, EngineUse("spark")
             say_damage(path, store.damage)
             yield store
     finally:
