@@ -617,7 +617,7 @@ def _most_in_memtables(family: Family, engine: EngineUse) -> int | None:
         return None
     block = family.arena_block_bytes or min(_LARGEST_BLOCK, -(-(size // 8) // _PAGE) * _PAGE)
     data = _of_data(family.ssts)
-    row = data.get("key_bytes", 0) + data.get("value_bytes", 0)
+    row: int = data.get("key_bytes", 0) + data.get("value_bytes", 0)
     return number * (size + round(block * _OVER_A_BLOCK) + row) + _EMPTY_BYTES
 
 
