@@ -102,7 +102,7 @@ def test_what_nothing_but_the_engine_s_default_tells_says_so() -> None:
     assert cache.startswith("    block cache: at most 50.0 MiB")
     assert "inferred from profile 'kafka_streams'" in cache
     answer = given("advice", segment, "--bound-bytes", 1 << 20)
-    assert "measured: block cache: inferred from profile 'kafka_streams'" in answer.out
+    assert "measured: inferred_block_cache_bytes: 50.0 MiB (formula)" in answer.out
 
 
 def test_a_floor_and_a_ceiling_are_told_apart(made: Path) -> None:

@@ -199,7 +199,11 @@ def _by_formula(facts: Facts, bound: int) -> list[Figure]:
     how = "at_most" if plan.is_ceiling else "at_least"
     return [
         Figure(f"formula_{how}_bytes", plan.total_bytes, Source.FORMULA),
-        *(Figure(one.term, one.origin, Source.FORMULA) for one in plan.terms if one.is_inferred),
+        *(
+            Figure(f"inferred_{one.term.replace(' ', '_')}_bytes", one.total_bytes, Source.FORMULA)
+            for one in plan.terms
+            if one.is_inferred
+        ),
         Figure("instances", facts.instances, Source.GIVEN),
     ]
 

@@ -529,10 +529,7 @@ def logged_memory(options: Iterable[LoggedOption]) -> LoggedMemory:
 
 @dataclass(frozen=True, slots=True)
 class EngineUse:
-    """What is known of the engine that wrote a store: the name of the profile with its defaults.
-
-    Also the column families it writes nothing to, and those that it keeps but a few rows in.
-    """
+    """An engine's profile, by name; column families it writes nothing to, and a few rows to."""
 
     profile: str | None = None
     unwritten: frozenset[str] = frozenset()
