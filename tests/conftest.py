@@ -27,7 +27,6 @@ ALLOWED_SKIPS = (
     "real data not present",  # the sample is not ours to bundle: kstoolkit data fetch wikiticker
     "real stores not present",  # made by engines that are not ours to bundle
     "no disk of one's own",  # filling a disk up takes one, and the right to mount it
-    "no javac",  # compiling Java takes a JDK; the runtime from PyPI has no compiler
     "no C compiler",  # of a library whose reads fail
 )
 """Beginnings of the reasons for which a test may be skipped when ``CI`` is set."""

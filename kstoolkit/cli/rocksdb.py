@@ -247,7 +247,9 @@ def memory(
     times = instances * partitions * segments
     found = _view(
         path,
-        lambda one, _: one.memory(profile=known, pid=pid, instances=times, iterators=iterators),
+        lambda one, _: _known(one).memory(
+            profile=known, pid=pid, instances=times, iterators=iterators
+        ),
     )
     if found is None:
         return
@@ -283,7 +285,7 @@ def advice(
     known = _named(profile)
     found = _view(
         path,
-        lambda one, stores: one.advice(
+        lambda one, stores: _known(one).advice(
             bound_bytes=bound_bytes, instances=instances * stores, pid=pid, profile=known
         ),
     )
@@ -312,9 +314,27 @@ def _unjudged(found: StoreRecords[Advice]) -> dict[str, list[str]]:
     return reasons
 
 
+def _known(store: Store) -> Store:
+    """Return a store that knows what Kafka Streams does with it, if it is its own."""
+    from kstoolkit.stores.discovery.places import use_of_streams  # noqa: PLC0415 - loads numpy
+
+    if store.engine_use.profile is None:
+        store.engine_use = use_of_streams(store)
+    return store
+
+
 def _needs(parts: MemoryParts) -> list[str]:
-    told = {each.name: in_flags(each).text for each in parts.figures()}
+    told = {each.name: _bound(each) for each in parts.figures()}
     return [told["formula_bytes"], told["total_bytes"]]
+
+
+_BOUNDS = {"formula_bytes": "at most ", "writer_not_accounted_for_bytes": "at least "}
+
+
+def _bound(figure: Figure) -> str:
+    """Return a figure for people, and whether it is a ceiling or a floor."""
+    known = "" if figure.value is None else _BOUNDS.get(figure.name, "")
+    return known + in_flags(figure).text
 
 
 def _print_of_writer(parts: MemoryParts | MemoryInAll, title: str) -> None:
@@ -331,7 +351,7 @@ def _is_of_writer(figure: Figure) -> bool:
 
 
 def _print_figures(figures: Iterable[Figure]) -> None:
-    rows = [[each.name, str(each.source), in_flags(each).text] for each in figures]
+    rows = [[each.name, str(each.source), _bound(each)] for each in figures]
     print_table(["figure", "whose", "value"], rows)
 
 

@@ -132,9 +132,9 @@ def _times(term: MemoryTerm) -> str:
 
 
 def _needs(plan: MemoryPlan) -> str:
-    lacks = any(term.total_bytes is None for term in plan.terms)
     largest = max(plan.terms, key=lambda term: term.total_bytes or 0)
-    told = f"RocksDB needs at {'least' if lacks else 'most'} {format_bytes(plan.total_bytes)}"
+    bound = "most" if plan.is_ceiling else "least"
+    told = f"RocksDB needs at {bound} {format_bytes(plan.total_bytes)}"
     told += f" for {counted(plan.instances, 'instances')}"
     if plan.is_bound:
         told += f", a {'hard' if plan.is_strict else 'soft'} bound"

@@ -26,7 +26,7 @@ from kstoolkit.rocksdb.faults import (
 )
 from kstoolkit.rocksdb.files.damage import View, pass_over, readable_rows, rows_of
 from kstoolkit.rocksdb.files.keystats import key_stats_of
-from kstoolkit.rocksdb.files.options import read_options
+from kstoolkit.rocksdb.files.options import option_in, read_options
 from kstoolkit.rocksdb.files.ssts import levels_of, ssts_of
 from kstoolkit.rocksdb.files.summary import summary_of
 from kstoolkit.rocksdb.log.jobs import LogRows
@@ -34,7 +34,14 @@ from kstoolkit.rocksdb.log.lines import log_files
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.memory.measured import memory_parts, process_memory
-from kstoolkit.rocksdb.memory.planning import logged_cache, plan_for, profile_given
+from kstoolkit.rocksdb.memory.planning import (
+    EngineUse,
+    Family,
+    LoggedMemory,
+    logged_memory,
+    plan_for,
+    profile_given,
+)
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -55,7 +62,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.jobs import Compaction, Stall
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
-    from kstoolkit.rocksdb.memory.planning import LoggedCache
 
 
 _NAMED = 5  # column families in its representation
@@ -100,6 +106,7 @@ class Store(Closing):
         self._footprint = footprint
         self._losses = losses
         self._view = View(families, shadow.path, path)
+        self.engine_use = EngineUse()
 
     @property
     def damage(self) -> str | None:
@@ -293,7 +300,8 @@ class Store(Closing):
         ----------
         profile
             What the writer opens it with, or the name of that; None: what its OPTIONS file tells,
-            and for the block cache its log.
+            and for the block cache its log, or else its engine's default. Column families whose
+            memtables differ from those that rows are written to keep what the file tells of them.
         pid
             The writer's process, on this machine; None: it is not measured.
         instances, iterators
@@ -309,10 +317,9 @@ class Store(Closing):
         writer = None if pid is None else process_memory(pid)
         handles = self._chosen()
         plan = plan_for(
-            self.profile() if profile is None else profile,
-            self.ssts(),
-            cache=self._logged_cache,
-            column_families=len(handles),
+            self._written(None if profile is None else profile_given(profile)),
+            engine=self.engine_use,
+            logged=self._logged_memory,
             instances=instances,
             iterators=iterators,
         )
@@ -383,10 +390,33 @@ class Store(Closing):
         return None
 
     @cached_property
-    def _logged_cache(self) -> LoggedCache | None:
+    def _logged_memory(self) -> LoggedMemory:
         with suppress(InputError):
-            return logged_cache(self.log().options())
-        return None
+            return logged_memory(self.log().options())
+        return LoggedMemory({})
+
+    def _written(self, given: Profile | None) -> list[Family]:
+        """Return the column families, the one that rows are written to first; none if unknown."""
+        files = {name: self.ssts(name) for name in self._chosen()}
+        aside = self.engine_use.unwritten | self.engine_use.small
+        entries = {name: sum(each.num_entries for each in files[name]) for name in files}
+        first, *others = sorted(files, key=lambda name: (name in aside, -entries[name]))
+        main, sections = self.profile(first), self._options
+        if main is None or sections is None:
+            return [] if given is None else [Family(name, given, files[name]) for name in files]
+        told = {each.column_family for each in sections}
+        families = []
+        for name in (first, *others):
+            own = (self.profile(name) if name in told else None) or main
+            block = option_in(sections, "CFOptions", "arena_block_size", name)
+            if given is not None and _memtables(own) == _memtables(main):
+                own, block = given, None
+            families.append(Family(name, own, files[name], int(block) if block else None))
+        return families
+
+
+def _memtables(profile: Profile) -> tuple[int | None, int | None]:
+    return profile.write_buffer_size, profile.max_write_buffer_number
 
 
 _MOST_COUNTED = 2_000_000

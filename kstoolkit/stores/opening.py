@@ -11,7 +11,12 @@ from kstoolkit.formats.streams.kinds import DEFAULT, Kind, kinds_named
 from kstoolkit.rocksdb.faults import translated
 from kstoolkit.rocksdb.files.finding import check_is_path
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
-from kstoolkit.stores.discovery.places import is_replica_level, is_replica_segment, real_path
+from kstoolkit.stores.discovery.places import (
+    is_replica_level,
+    is_replica_segment,
+    real_path,
+    use_of_streams,
+)
 from kstoolkit.stores.rows.counts import ReplicaLevel, ReplicaSegment
 from kstoolkit.stores.rows.readable import ReadAs
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore, segment_folders
@@ -115,7 +120,7 @@ def open_store(
     opened = open_rocksdb(
         there, scratch=scratch, other_folders=other_folders, partly=True, into=into
     )
-    opened.read_as = read_as
+    opened.read_as, opened.engine_use = read_as, use_of_streams(opened)
     opened.say_damage()
     return opened
 

@@ -27,7 +27,7 @@ from kstoolkit.rocksdb.files.summary import NO_DAMAGE, StoreSummary
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
 from kstoolkit.rocksdb.memory.measured import MemoryParts, lacking
-from kstoolkit.rocksdb.memory.planning import MemoryPlan, MemoryTerm
+from kstoolkit.rocksdb.memory.planning import MemoryPlan, plans_in_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -353,7 +353,7 @@ class MemoryInAll(Record):
 def memory_in_all(path: Path, each: list[MemoryParts]) -> MemoryInAll:
     """Return what the writer of some stores needs for all of them."""
     plans = [parts.plan for parts in each if parts.plan is not None]
-    plan = plan_in_all(plans) if len(plans) == len(each) else None
+    plan = plans_in_all(plans) if len(plans) == len(each) else None
     needed = None if plan is None or lacking(plan) else plan.total_bytes
     rss, pss = each[0].writer_rss_bytes, each[0].writer_pss_bytes
     rest = None if rss is None or needed is None else rss - needed
@@ -362,50 +362,6 @@ def memory_in_all(path: Path, each: list[MemoryParts]) -> MemoryInAll:
     whys = {name: why for parts in each for name, why in parts.unknown.items()}
     unknown = {name: whys.get(name, _DIFFERS) for name, value in values.items() if value is None}
     return MemoryInAll(str(path), len(each), **values, plan=plan, unknown=unknown)
-
-
-def plan_in_all(plans: list[MemoryPlan]) -> MemoryPlan:
-    """Return the memory that stores with these plans need together."""
-    by_term: dict[str, list[MemoryTerm]] = {}
-    for plan in plans:
-        for term in plan.terms:
-            by_term.setdefault(term.term, []).append(term)
-    terms = [_term_in_all(each) for each in by_term.values()]
-    unknown = {term.term: term.unknown["total_bytes"] for term in terms if term.total_bytes is None}
-    each_bytes = _the_same(plan.each_bytes for plan in plans)
-    if each_bytes is None:
-        unknown["each_bytes"] = plans[0].unknown.get("each_bytes", _DIFFERS)
-    return MemoryPlan(
-        Records(terms, "terms"),
-        instances=sum(plan.instances for plan in plans),
-        each_bytes=each_bytes,
-        total_bytes=sum(term.total_bytes or 0 for term in terms),
-        is_bound=all(plan.is_bound for plan in plans),
-        is_strict=all(plan.is_strict for plan in plans),
-        unknown=unknown,
-    )
-
-
-def _term_in_all(each: list[MemoryTerm]) -> MemoryTerm:
-    """Return a term of all stores; one that all their instances share counts once."""
-    shared = all(term.shared for term in each)
-    known = [term.total_bytes for term in each if term.total_bytes is not None]
-    total = None if len(known) < len(each) else max(known) if shared else sum(known)
-    whys = {name: why for term in each for name, why in term.unknown.items()}
-    each_bytes = _the_same(term.each_bytes for term in each)
-    if each_bytes is None:
-        whys.setdefault("each_bytes", _DIFFERS)
-    return MemoryTerm(
-        each[0].term,
-        "; ".join(_kinds(each, "formula")),
-        "; ".join(_kinds(each, "origin")),
-        each_bytes,
-        1 if shared else sum(term.count for term in each),
-        total,
-        shared,
-        source=each[0].source,
-        unknown=whys,
-    )
 
 
 def writes_in_all(each: Sequence[StoreLog]) -> WriteAmplification:
@@ -426,9 +382,3 @@ def _sum(rows: Iterable[Record], name: str) -> Any:
 def _kinds(rows: Iterable[Record], name: str) -> list[str]:
     """Return the texts that records tell by a name, each once."""
     return list(dict.fromkeys(text for row in rows if (text := getattr(row, name))))
-
-
-def _the_same(values: Iterable[int | None]) -> int | None:
-    """Return the one value that all are; None if they differ."""
-    found = set(values)
-    return found.pop() if len(found) == 1 else None

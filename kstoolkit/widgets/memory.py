@@ -301,7 +301,7 @@ class MemoryPanel(Panel):
         if plan is None:
             return "unknown"
         counts = [format_count(told[name].value) for name in ("partitions", "segments", "stores")]
-        least = "at least" if self._lacking() else "at most"
+        least = "at most" if plan.is_ceiling else "at least"
         instances = counted(plan.instances, "RocksDB instances")
         return f"{' x '.join(counts)} = {instances}: {least} {format_bytes(plan.total_bytes)}"
 

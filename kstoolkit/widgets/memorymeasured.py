@@ -77,7 +77,8 @@ def _told_by(store: Any, parts: list[MemoryParts], *, is_segmented: bool) -> dic
     ssts = store.ssts()
     entries = sum(each.num_entries for each in ssts)
     told: dict[str, Any] = {"segments": len(parts)} if is_segmented else {}
-    told["column_families"] = len(store.column_families)
+    aside = store.engine_use.unwritten | store.engine_use.small
+    told["column_families"] = max(1, len({*store.column_families} - aside))
     if (profile := store.profile()) is not None:
         told["profile"] = profile
     caches = [

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import os
 from pathlib import Path
+from shutil import copytree, ignore_patterns
 
 import pytest
 
@@ -22,9 +23,9 @@ def test_memory_shows_parts_formula_process_and_the_rest(made: Path) -> None:
     assert (answer.code, answer.err) == (0, "")
     told = {line.split()[0]: " ".join(line.split()) for line in answer.out.splitlines()}
     assert told["block_cache_pinned_bytes"].startswith("block_cache_pinned_bytes this opener")
-    assert told["formula_bytes"] == "formula_bytes formula 68.0 MiB"
+    assert told["formula_bytes"] == "formula_bytes formula at most 68.3 MiB"
     assert "the operating system" in told["not_accounted_for_bytes"]
-    assert "write_buffer_size x max_write_buffer_number" in told["memtables:"]
+    assert "max_write_buffer_number x (write_buffer_size" in told["memtables:"]
     assert "OPTIONS-" in told["memtables:"]
     assert "the writer's log, LRUCache at 0x" in told["block"]
     assert appearance(made) == before
@@ -66,7 +67,7 @@ def test_advice_shows_evidence_and_names_what_was_not_judged(made: Path) -> None
     answer = given("advice", made, "--bound-bytes", 1 << 20)
     assert answer.code == 0
     assert answer.out.startswith("memory over the bound: more than 1.0 MiB may be taken\n")
-    assert "  measured: formula_at_least_bytes: 68.0 MiB (formula)\n" in answer.out
+    assert "  measured: formula_at_most_bytes: 68.3 MiB (formula)\n" in answer.out
     silent = answer.err.splitlines()
     assert any("low bloom usefulness" in line and "tickers=" in line for line in silent)
     assert all(line.startswith("Not judged: ") for line in silent)
@@ -84,11 +85,34 @@ def test_no_advice_is_said_on_stderr(made: Path) -> None:
     assert "in no OPTIONS file: give --profile." in answer.err
 
 
-def test_what_is_unknown_of_memory_names_flags() -> None:
-    segment = "small-main-4_3_1/0_0/actions-1m/actions-1m.1700002800000"
-    said = given("memory", f"data/stores/kafka-streams/{segment}").out
+def test_what_is_unknown_of_memory_names_flags(made: Path, tmp_path: Path) -> None:
+    silent = copytree(made, tmp_path / "store", ignore=ignore_patterns("LOG*"))
+    said = given("memory", silent).out
     assert said.count("give --profile") == 2
     assert "profile=" not in said
+    assert "  at least 4.3 MiB" in said
+
+
+def test_what_nothing_but_the_engine_s_default_tells_says_so() -> None:
+    segment = "data/stores/kafka-streams/small-main-4_3_1/0_0/actions-1m/actions-1m.1700002800000"
+    lines = given("memory", segment).out.splitlines()
+    (memtables,) = [line for line in lines if line.startswith("    memtables: ")]
+    assert "keyValueWithTimestamp 49.8 MiB, offsets 2.2 MiB, default 2.0 KiB" in memtables
+    (cache,) = [line for line in lines if line.startswith("    block cache: ")]
+    assert cache.startswith("    block cache: at most 50.0 MiB")
+    assert "inferred from profile 'kafka_streams'" in cache
+    answer = given("advice", segment, "--bound-bytes", 1 << 20)
+    assert "measured: inferred_block_cache_bytes: 50.0 MiB (formula)" in answer.out
+
+
+def test_a_floor_and_a_ceiling_are_told_apart(made: Path) -> None:
+    figures = {
+        line.split()[0]: line
+        for line in given("memory", made, "--pid", os.getpid()).out.splitlines()
+    }
+    assert " at most " in figures["formula_bytes"]
+    assert " at least " in figures["writer_not_accounted_for_bytes"]
+    assert " at " not in figures["writer_rss_bytes"]
 
 
 @pytest.mark.parametrize("command", ["memory", "advice"])

@@ -23,7 +23,19 @@ TYPES = {
 
 BY_DATA = {
     *("backlog", "counts", "dead_letters", "failures", "fields", "late", "other_levels"),
-    *("key", "key_raw", "partitions", "tickers", "unknown", "unset", "value", "value_a", "value_b"),
+    *(
+        "key",
+        "key_raw",
+        "objects",
+        "partitions",
+        "parts",
+        "tickers",
+        "unknown",
+        "unset",
+        "value",
+        "value_a",
+        "value_b",
+    ),
 }
 """Fields whose objects have the data's own names: windows, reasons, actions, columns, figures."""
 

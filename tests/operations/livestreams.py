@@ -80,14 +80,14 @@ class Altered:
         assert self._producer.flush(90) == 0
 
 
-def compiled(folder: Path) -> Path:
+def compiled(folder: Path, source: Path = SOURCE) -> Path:
     """Return where the application's classes are."""
     beside = find_java().home / "bin" / "javac"
     javac = str(beside) if beside.exists() else shutil.which("javac")
     if javac is None:
         pytest.skip("no javac: compiling Java takes a JDK")
     lint = ["-Xlint:all,-classfile,-processing", "-Werror", "-encoding", "UTF-8"]
-    _run(javac, *lint, "-cp", _jars(), "-d", str(folder), str(SOURCE))
+    _run(javac, *lint, "-cp", _jars(), "-d", str(folder), str(source))
     return folder
 
 

@@ -142,14 +142,14 @@ def test_segments_count_as_instances(tmp_path: Path) -> None:
         assert "3 segments, one after the other" in panel.static_html()
 
 
-def test_options_that_are_not_written_down_stay_unknown(
+def test_a_cache_that_is_not_written_down_is_that_of_the_engine(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = next((unpacked(tmp_path_factory, "3.9.2") / "clean").rglob("user-count"))
     with MemoryPanel(folder) as panel:
         panel.wait()
-        assert "Not in it, as unknown: block cache" in panel.static_html()
-        assert "block cache" in panel.static_html()
+        assert "1 RocksDB instance: at most 98.0 MiB" in panel.static_html()
+        assert "Not in it, as unknown: pinned by iterators" in panel.static_html()
         panel.form.controls["block_cache_bytes"].value = 16 * MIB
         assert panel.plan is not None
         assert "block cache" not in panel.plan.unknown

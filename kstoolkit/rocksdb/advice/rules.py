@@ -196,8 +196,14 @@ def _by_formula(facts: Facts, bound: int) -> list[Figure]:
     plan = facts.memory.plan
     if plan is None or plan.total_bytes <= bound:
         return []
+    how = "at_most" if plan.is_ceiling else "at_least"
     return [
-        Figure("formula_at_least_bytes", plan.total_bytes, Source.FORMULA),
+        Figure(f"formula_{how}_bytes", plan.total_bytes, Source.FORMULA),
+        *(
+            Figure(f"inferred_{one.term.replace(' ', '_')}_bytes", one.total_bytes, Source.FORMULA)
+            for one in plan.terms
+            if one.is_inferred
+        ),
         Figure("instances", facts.instances, Source.GIVEN),
     ]
 

@@ -1,14 +1,22 @@
 """How much memory the stores of a host need, term by term.
 
 Each term has its size, its formula and where that comes from. For a store that is there, its files,
-options and log say what goes in: RocksDB writes the options of each column family's tables into the
-log as it opens a store, at any log level, and so the block cache, which no OPTIONS file holds:
-``block_cache: 0x7f48083210c0``, and under ``block_cache_options`` the capacity.
+options and log say what goes in, column family by column family. What no OPTIONS file holds,
+RocksDB logs at level INFO as it opens a store: ``block_cache: 0x7f48083210c0``, its capacity under
+``block_cache_options``, and ``write_buffer_manager: 0x7feb501f1190``.
+
+A memtable takes another block of its arena while it stays within 0.6 of one above
+``write_buffer_size``, and ends with the row that fills it (RocksDB's ``MemTable::ShouldFlushNow``).
+Writes stop while ``max_write_buffer_number`` wait to be flushed, beside a new one
+(``GetWriteStallConditionAndCause``). An iterator keeps those that were there when it was opened
+(``SuperVersion``). A file that is open takes memory beside its index and filter
+(``BlockBasedTable::ApproximateMemoryUsage``).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +29,7 @@ from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.log.lines import LoggedOption
@@ -30,6 +38,9 @@ if TYPE_CHECKING:
 _HANDLE_BYTES = 8  # offset and size of a block, as variable-length numbers
 _BITS = 8
 _INSIDE = "inside the block cache"
+_ABOUT = ", about"
+_PINNED = "pinned by iterators"
+_MEMTABLES = ("write_buffer_size", "max_write_buffer_number")
 _NO_DATA = "keys, key_bytes and value_bytes are not given"
 
 
@@ -78,6 +89,12 @@ class MemoryTerm(Record):
         Whether all instances have one together.
     source
         Whose the sizes are: of the formula, or of the files of a store that is there.
+    parts
+        What of ``total_bytes`` each column family may take, as far as that is known.
+    objects
+        What of ``each_bytes`` is one object, by its address or profile: it counts once for all.
+    is_inferred
+        Whether nothing but the engine's default tells the size.
     unknown
         Why a size is None.
     """
@@ -90,6 +107,9 @@ class MemoryTerm(Record):
     total_bytes: int | None = of_source(Source.FORMULA)
     shared: bool = False
     source: Source = Source.FORMULA
+    parts: dict[str, int] = field(default_factory=dict)
+    objects: dict[str, int] = field(default_factory=dict)
+    is_inferred: bool = False
     unknown: dict[str, str] = field(default_factory=dict)
 
     def figures(self) -> list[Figure]:
@@ -101,9 +121,13 @@ class MemoryTerm(Record):
             return f"{self.term}: unknown ({self.unknown['total_bytes']})"
         times = "shared by all" if self.shared else f"x {self.count:,}"
         each, total = format_bytes(self.each_bytes), format_bytes(self.total_bytes)
+        most = "about " if self.formula.endswith(_ABOUT) else "at most " if self.total_bytes else ""
+        told = ", ".join(f"{name} {format_bytes(size)}" for name, size in self.parts.items())
+        formula = f"{self.formula}: {told}" if told else self.formula
+        size = f"{most}{each} {times} = {total}"
         if self.each_bytes is None:  # of several stores that differ
-            each, times = "in all", f"of {self.count:,}"
-        return f"{self.term}: {each} {times} = {total}; {self.formula} ({self.origin})"
+            size = f"{most}{total} in all of {self.count:,}"
+        return f"{self.term}: {size}; {formula} ({self.origin})"
 
     def __repr__(self) -> str:
         return f"MemoryTerm({self})"
@@ -116,22 +140,21 @@ def _memtable_term(profile: Profile, given: _Given) -> MemoryTerm:
         formula, origin = "write_buffer_manager_bytes", given.origin("write_buffer_manager_bytes")
         if profile.write_buffer_manager_in_cache:
             formula, budget = f"{_INSIDE}, which pays for them", 0
-        return _term("memtables", formula, origin, budget, 1, shared=True)
-    names = ("write_buffer_size", "max_write_buffer_number")
+        return _one("memtables", formula, origin, budget)
     size, number = profile.write_buffer_size, profile.max_write_buffer_number
     each = None if size is None or number is None else size * number * given.column_families
     formula = "write_buffer_size x max_write_buffer_number x column families"
-    why = _why(profile, *names)
-    return _term("memtables", formula, given.origin(*names), each, given.instances, why=why)
+    origin, why = given.origin(*_MEMTABLES), _why(profile, *_MEMTABLES)
+    return _term("memtables", formula, origin, each, given.instances, why=why)
 
 
 def _cache_term(profile: Profile, given: _Given) -> MemoryTerm:
     """Return the block cache: of each instance, or of all."""
-    shared = bool(profile.block_cache_shared)
-    count = 1 if shared else given.instances
     name = "block_cache_bytes"
-    size, why = profile.block_cache_bytes, _why(profile, name)
-    return _term("block cache", name, given.origin(name), size, count, shared=shared, why=why)
+    size, origin, why = profile.block_cache_bytes, given.origin(name), _why(profile, name)
+    if profile.block_cache_shared and size is not None:
+        return _one("block cache", name, origin, size)
+    return _term("block cache", name, origin, size, given.instances, why=why)
 
 
 def _index_term(profile: Profile, given: _Given) -> MemoryTerm:
@@ -144,7 +167,7 @@ def _index_term(profile: Profile, given: _Given) -> MemoryTerm:
         return _inside("index blocks", given)
     if given.index_bytes is not None:
         return _of_files("index blocks", "index_bytes", given.index_bytes, given)
-    formula = f"min(keys, keys x (key + value) / block_size) x (key + {_HANDLE_BYTES}), about"
+    formula = f"min(keys, keys x (key + value) / block_size) x (key + {_HANDLE_BYTES}){_ABOUT}"
     each = None
     if given.keys is not None and given.key_bytes is not None and given.value_bytes is not None:
         blocks = given.keys * (given.key_bytes + given.value_bytes) / (profile.block_size or 4096)
@@ -174,26 +197,27 @@ def _filter_term(profile: Profile, given: _Given) -> MemoryTerm:
 
 
 def _pinned_term(profile: Profile, given: _Given, *, is_bound: bool = False) -> MemoryTerm:
-    """Return what iterators pin: a block in each file of level 0 and in each level below.
+    """Return what iterators pin: memtables, and a block in each level and each file of level 0.
 
-    It lies inside the cache as long as there is room, and beyond its size if there is none, unless
-    the cache is strict. Under a bound it is counted only if the number of iterators is given.
-    Source: RocksDB's wiki, Memory usage in RocksDB.
+    Blocks lie inside the cache as long as there is room, and beyond its size if there is none,
+    unless the cache is strict. Under a bound they are counted only if the number of iterators is
+    given. Source: RocksDB's wiki, Memory usage in RocksDB.
     """
     strict = bool(profile.strict_capacity_limit)
     if is_bound and (strict or given.iterators is None):
         inside = _INSIDE if strict else f"{_INSIDE}, as long as there is room in it"
-        return _inside("pinned by iterators", given, inside, "strict_capacity_limit")
-    names = ("block_size", "level0_file_num_compaction_trigger", "num_levels")
-    size, files, levels = (getattr(profile, name) for name in names)
-    formula = "iterators x block_size x (level0_file_num_compaction_trigger + num_levels - 1)"
+        return _inside(_PINNED, given, inside, "strict_capacity_limit")
+    names = ("block_size", "level0_file_num_compaction_trigger", "num_levels", *_MEMTABLES)
+    size, files, levels, memtable, number = (getattr(profile, name) for name in names)
+    blocks = "block_size x (level0_file_num_compaction_trigger + num_levels - 1)"
+    formula = f"iterators x ({blocks} + write_buffer_size x (max_write_buffer_number + 1))"
     each, why = None, _why(profile, *names)
     if given.iterators is None:
         why = "iterators is not given"
-    elif None not in {size, files, levels}:
-        each = given.iterators * size * (files + levels - 1)
+    elif None not in {size, files, levels, memtable, number}:
+        each = given.iterators * (size * (files + levels - 1) + memtable * (number + 1))
     origin = given.origin(*names)
-    return _term("pinned by iterators", formula, origin, each, given.instances, why=why)
+    return _term(_PINNED, formula, origin, each, given.instances, why=why)
 
 
 def _inside(
@@ -219,13 +243,18 @@ def _term(
     each_bytes: int | None,
     count: int,
     *,
-    shared: bool = False,
     why: str = "",
 ) -> MemoryTerm:
     if each_bytes is None:
         unknown = dict.fromkeys(("each_bytes", "total_bytes"), why)
-        return MemoryTerm(term, formula, origin, None, count, None, shared, unknown=unknown)
-    return MemoryTerm(term, formula, origin, each_bytes, count, each_bytes * count, shared)
+        return MemoryTerm(term, formula, origin, None, count, None, unknown=unknown)
+    return MemoryTerm(term, formula, origin, each_bytes, count, each_bytes * count)
+
+
+def _one(term: str, formula: str, origin: str, size_bytes: int) -> MemoryTerm:
+    """Return a term that all instances have together, one object, which its origin names."""
+    found = MemoryTerm(term, formula, origin, size_bytes, 1, size_bytes, shared=True)
+    return replace(found, objects={origin: size_bytes})
 
 
 def check_whole(name: str, value: object, *, least: int, hint: str) -> None:
@@ -285,8 +314,10 @@ class MemoryPlan(Record):
         return told
 
     def __str__(self) -> str:
-        least = "at least " if self._lacking() else ""
-        head = f"{least}{self._total()} for {counted(self.instances, 'RocksDB instances')}"
+        most = "at most" if self.is_ceiling else "at least"
+        head = f"{most} {self._total()} for {counted(self.instances, 'RocksDB instances')}"
+        if self.is_ceiling and _PINNED in self.unknown:
+            head += ", beside what iterators pin"
         if self.is_bound and self.is_strict:
             head += "; a bound, however many stores"
         elif self.is_bound:
@@ -299,6 +330,11 @@ class MemoryPlan(Record):
         lacking = self._lacking()
         told += [f"without {', '.join(lacking)} (unknown)"] if lacking else []
         return f"MemoryPlan({', '.join(told)})"
+
+    @property
+    def is_ceiling(self) -> bool:
+        """Whether no more is taken, but by iterators; else what is unknown would add to the sum."""
+        return not {*self._lacking()} - {_PINNED}
 
     def _lacking(self) -> list[str]:
         return [name for name in self.unknown if name != "each_bytes"]
@@ -348,7 +384,7 @@ def plan_memory(
     keys, key_bytes, value_bytes
         Keys in one instance, and the mean size of a key and a value, for index and filter blocks.
     iterators
-        Iterators open at once in one instance.
+        Iterators open at once in one instance, so long that the memtables they see are flushed.
 
     Raises
     ------
@@ -394,12 +430,17 @@ def plan_memory(
 
 
 def _plan_of(profile: Profile, given: _Given) -> MemoryPlan:
-    memory = [_memtable_term(profile, given), _cache_term(profile, given)]
-    blocks = [_index_term(profile, given), _filter_term(profile, given)]
+    parts = (_memtable_term, _cache_term, _index_term, _filter_term)
+    return _summed([part(profile, given) for part in parts], profile, given)
+
+
+def _summed(terms: list[MemoryTerm], profile: Profile, given: _Given) -> MemoryPlan:
+    """Return the plan of terms, memtables and cache first; what iterators pin is added."""
+    memory = terms[:2]
     in_cache = bool(profile.cache_index_and_filter_blocks)
-    shared = all(term.count == 1 for term in memory) and bool(profile.block_cache_shared)
+    shared = all(term.shared for term in memory)
     is_bound = shared and in_cache and bool(profile.write_buffer_manager_bytes)
-    terms = [*memory, *blocks, _pinned_term(profile, given, is_bound=is_bound)]
+    terms = [*terms[:4], _pinned_term(profile, given, is_bound=is_bound), *terms[4:]]
     unknown = {term.term: term.unknown["total_bytes"] for term in terms if term.total_bytes is None}
     is_shared = any(term.shared for term in memory)
     each = None if is_shared else known_total(term.each_bytes for term in memory)
@@ -443,103 +484,194 @@ _NO_CACHE = {"(nil)", "0x0", "0", "nullptr"}
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedCache:
-    """The block caches of a store's column families; those at one address are one.
+class LoggedMemory:
+    """What a log tells of each column family's block cache, and the write-buffer manager's address.
 
-    Stores of one process that tell the same address share it; ``capacity_bytes`` are of all
-    together.
+    Stores that tell the same address have one together.
     """
 
-    capacity_bytes: int
-    addresses: tuple[str, ...]
-    name: str
-    is_strict: bool
-    num_column_families: int
+    caches: dict[str | None, dict[str, str]]
+    manager: str | None = None
 
     @property
     def origin(self) -> str:
         """Where that is from, for people."""
-        places = ", ".join(self.addresses)
-        users = counted(self.num_column_families, "column families")
-        return f"{Source.LOG}, {self.name} at {places} for {users}"
+        places = ", ".join(dict.fromkeys(each["block_cache"] for each in self.caches.values()))
+        name = next(iter(self.caches.values())).get("block_cache_name", "a cache")
+        users = counted(len(self.caches), "column families")
+        return f"block_cache_bytes: {Source.LOG}, {name} at {places} for {users}"
 
 
-def logged_cache(options: Iterable[LoggedOption]) -> LoggedCache | None:
-    """Return the block caches of a store by what its log tells; None if it doesn't tell of all.
+def logged_memory(options: Iterable[LoggedOption]) -> LoggedMemory:
+    """Return what a store's log tells of caches; nothing if the size of one is missing.
 
     >>> from kstoolkit.rocksdb.log.lines import LoggedOption
     >>> told = {"block_cache": "0x7f48", "capacity": "8388608"}
-    >>> cache = logged_cache(LoggedOption(cf, *each) for cf in ("a", "b") for each in told.items())
-    >>> cache.capacity_bytes, cache.num_column_families
-    (8388608, 2)
+    >>> logged_memory(LoggedOption(cf, *each) for cf in "ab" for each in told.items()).origin
+    "block_cache_bytes: the writer's log, a cache at 0x7f48 for 2 column families"
     """
     families: dict[str | None, dict[str, str]] = {}
+    manager = None
     for each in options:
         if each.name in _CACHE_OPTIONS:
             # The first capacity is the block cache's; others may follow.
             families.setdefault(each.column_family, {}).setdefault(each.name, each.value)
-    having = [told for told in families.values() if told.get("block_cache", "0") not in _NO_CACHE]
-    caches = {told["block_cache"]: told for told in having}
-    sizes = [told.get("capacity", "") for told in caches.values()]
-    if not sizes or not all(size.isdecimal() for size in sizes):
-        return None
-    return LoggedCache(
-        sum(map(int, sizes)),
-        tuple(caches),
-        having[0].get("block_cache_name", "a cache"),
-        all(told.get("strict_capacity_limit") == "1" for told in having),
-        len(having),
-    )
+        elif each.name == "write_buffer_manager":
+            manager = each.value
+    having = {
+        name: told
+        for name, told in families.items()
+        if told.get("block_cache", "0") not in _NO_CACHE
+    }
+    is_told = all(told.get("capacity", "").isdecimal() for told in having.values())
+    return LoggedMemory(having if is_told else {}, manager)
 
 
-_CACHE = ("block_cache_bytes", "strict_capacity_limit")
+@dataclass(frozen=True, slots=True)
+class EngineUse:
+    """An engine's profile, by name; column families it writes nothing to, and a few rows to."""
+
+    profile: str | None = None
+    unwritten: frozenset[str] = frozenset()
+    small: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A column family of a store that is there: options, files, and by what a memtable grows."""
+
+    name: str
+    profile: Profile
+    ssts: Collection[Sst]
+    arena_block_bytes: int | None = None
+
+
 KEY_TRAILER_BYTES = 8
 """Sequence number and type, which RocksDB adds to each key in a file."""
 
+_OVER_A_BLOCK = 0.6  # kAllowOverAllocationRatio of RocksDB's db/memtable.cc
+_EMPTY_BYTES = 2048  # kInlineSize of its memory/arena.h: what a memtable has before its first row
+_LARGEST_BLOCK, _PAGE = 1 << 20, 4096
+_READER_BYTES = 2560  # measured: 2,164 with RocksDB 9.8.4, the same for files of any size
+
 
 def plan_for(
-    profile: Profile | str | os.PathLike[str] | None,
-    ssts: Collection[Sst],
+    families: Sequence[Family],
     *,
-    cache: LoggedCache | None = None,
-    column_families: int = 1,
+    engine: EngineUse,
+    logged: LoggedMemory,
     instances: int = 1,
     iterators: int | None = None,
 ) -> MemoryPlan | None:
     """Return the formula for stores like one that is there; None if its options are unknown.
 
-    Where a file doesn't say how large its index and filter blocks are, they are estimated from its
-    keys. ``cache`` is what the writer's log tells, for a profile that doesn't.
+    The first family is the one that rows are written to. Where a file doesn't say how large its
+    index and filter blocks are, they are estimated from its keys. What the engine does, and the
+    log tells, stands in for what the options don't.
     """
     check_whole("instances", instances, least=1, hint="Give how many are open at once: 1 or more.")
     if iterators is not None:
         check_whole("iterators", iterators, least=0, hint="Give how many are open at once.")
-    if profile is None:
+    if not families:
         return None
-    base = profile_given(profile)
-    told = cache if base.block_cache_bytes is None else None
-    given = _Given(
-        instances=instances,
-        column_families=column_families,
-        base=_origin_of(base),
-        origins={} if told is None else dict.fromkeys(_CACHE, told.origin),
-        iterators=iterators,
-        **_of_data(ssts),
-    )
-    if told is None:
-        return _plan_of(_with_unknown_cache(base), given)
-    cached = {"block_cache_bytes": told.capacity_bytes, "strict_capacity_limit": told.is_strict}
-    return _plan_of(base.changed(**cached), given)
+    base = families[0].profile
+    outside = [each for each in families if not each.profile.cache_index_and_filter_blocks]
+    ssts = [file for each in outside for file in each.ssts]
+    how = {"base": _origin_of(base), "iterators": iterators} | _of_data(ssts)
+    given = _Given(instances=instances, column_families=len(families), **how)
+    blocks = outside[0].profile if ssts else base
+    terms = [part(families, given, engine, logged) for part in (_memtables_of, _caches_of)]
+    terms += [_index_term(blocks, given), _filter_term(blocks, given)]
+    terms += [_files_term(sum(len(each.ssts) for each in families), given)]
+    if logged.caches and base.block_cache_bytes is None:
+        strict = [each.get("strict_capacity_limit") == "1" for each in logged.caches.values()]
+        base = base.changed(strict_capacity_limit=all(strict))
+    return _summed(terms, base, given)
+
+
+def _memtables_of(
+    families: Sequence[Family], given: _Given, engine: EngineUse, logged: LoggedMemory
+) -> MemoryTerm:
+    base = families[0].profile
+    if base.write_buffer_manager_bytes:
+        return _at(_memtable_term(base, given), logged.manager)
+    parts = {each.name: _most_in_memtables(each, engine) for each in families}
+    known = {name: size * given.instances for name, size in parts.items() if size is not None}
+    size = "write_buffer_size + 0.6 x arena_block_size + a row"
+    formula = f"max_write_buffer_number x ({size}) + 2 KiB, that alone where nothing is written"
+    origin, why = given.origin(*_MEMTABLES), _why(base, *_MEMTABLES)
+    each = known_total(parts.values())
+    term = _term("memtables", formula, origin, each, given.instances, why=why)
+    objects = {} if logged.manager is None else {logged.manager: 0}
+    return replace(term, parts=known, objects=objects)
+
+
+def _most_in_memtables(family: Family, engine: EngineUse) -> int | None:
+    if family.name in engine.unwritten and not family.ssts:
+        return _EMPTY_BYTES
+    size, number = family.profile.write_buffer_size, family.profile.max_write_buffer_number
+    if size is None or number is None:
+        return None
+    block = family.arena_block_bytes or min(_LARGEST_BLOCK, -(-(size // 8) // _PAGE) * _PAGE)
+    data = _of_data(family.ssts)
+    row: int = data.get("key_bytes", 0) + data.get("value_bytes", 0)
+    return number * (size + round(block * _OVER_A_BLOCK) + row) + _EMPTY_BYTES
+
+
+def _caches_of(
+    families: Sequence[Family], given: _Given, engine: EngineUse, logged: LoggedMemory
+) -> MemoryTerm:
+    """Return the block caches: as given, by the log, or by what the engine makes by itself."""
+    base = families[0].profile
+    if base.block_cache_bytes is not None:
+        logs = logged.caches.get(families[0].name, {})
+        return _at(_cache_term(base, given), logs.get("block_cache"))
+    small = {f.name: sum(s.size_bytes for s in f.ssts) for f in families if f.name in engine.small}
+    objects: dict[str, int] = {}
+    for family in families:
+        if cache := logged.caches.get(family.name):
+            size, address = int(cache["capacity"]), cache["block_cache"]
+            most = min(size, small.get(family.name, size))  # it can't hold more than there is
+            objects[address] = max(most, objects.get(address, 0))
+    if objects:
+        return replace(_cache(sum(objects.values()), logged.origin, given), objects=objects)
+    own = profile_named(engine.profile or "kafka_streams")
+    is_own = all(getattr(own, name) == getattr(base, name) for name in _OF_TABLES)
+    if engine.profile is None or not is_own:
+        return _cache_term(_with_unknown_cache(base), given)
+    origin = f"inferred from {_origin_of(own)}: neither OPTIONS nor the writer's log tells of one"
+    each = (own.block_cache_bytes or 0) + sum(small.values())
+    return replace(_cache(each, origin, given), is_inferred=True)
+
+
+_OF_TABLES = ("block_size", "bloom_bits_per_key", "cache_index_and_filter_blocks")
+"""An engine whose tables have other ones than its own is taken to have another cache, too."""
+
+
+def _cache(each_bytes: int, origin: str, given: _Given) -> MemoryTerm:
+    return _term("block cache", "block_cache_bytes", origin, each_bytes, given.instances)
+
+
+def _at(term: MemoryTerm, address: str | None) -> MemoryTerm:
+    """Return a term of one object by the address that the log tells, which is surer than a name."""
+    if not term.shared or address is None:
+        return term
+    return replace(term, objects={address: term.total_bytes or 0})
+
+
+def _files_term(number: int, given: _Given) -> MemoryTerm:
+    formula = f"SST files x {_READER_BYTES}, beside index and filter"
+    found = _term("open files", formula, Source.STORE, number * _READER_BYTES, given.instances)
+    return replace(found, source=Source.STORE)
 
 
 def _with_unknown_cache(profile: Profile) -> Profile:
     """Return a profile that says what tells of its cache, if nothing does."""
-    name = "block_cache_bytes"
-    if profile.block_cache_bytes is not None or name not in profile.unknown:
+    if (before := profile.unknown.get("block_cache_bytes")) is None:
         return profile
     why = "{before}, nor does the writer's log tell of one: give {profile}"
-    told = naming(why, before=profile.unknown[name], profile=Option("profile", "..."))
-    return profile.changed(unknown={name: told})
+    told = naming(why, before=before, profile=Option("profile", "..."))
+    return profile.changed(unknown={"block_cache_bytes": told})
 
 
 def _of_data(ssts: Collection[Sst]) -> dict[str, Any]:
@@ -556,3 +688,85 @@ def _of_data(ssts: Collection[Sst]) -> dict[str, Any]:
         found["key_bytes"] = max(0, round(keys / entries) - KEY_TRAILER_BYTES)
         found["value_bytes"] = round(values / entries)
     return found
+
+
+_DIFFERS = "it is not the same of all stores"
+_MOST_TEXTS = 3
+
+
+def plans_in_all(plans: Sequence[MemoryPlan]) -> MemoryPlan:
+    """Return the memory that stores with these plans need together.
+
+    What is one object in the writer's memory counts once, however many stores have it.
+    """
+    by_term: dict[str, list[MemoryTerm]] = {}
+    for plan in plans:
+        for term in plan.terms:
+            by_term.setdefault(term.term, []).append(term)
+    terms = [_term_in_all(each) for each in by_term.values()]
+    unknown = {term.term: term.unknown["total_bytes"] for term in terms if term.total_bytes is None}
+    each_bytes = _the_same(plan.each_bytes for plan in plans)
+    if each_bytes is None:
+        unknown["each_bytes"] = plans[0].unknown.get("each_bytes", _DIFFERS)
+    return MemoryPlan(
+        Records(terms, "terms"),
+        instances=sum(plan.instances for plan in plans),
+        each_bytes=each_bytes,
+        total_bytes=sum(term.total_bytes or 0 for term in terms),
+        is_bound=all(plan.is_bound for plan in plans) and all(each.shared for each in terms[:2]),
+        is_strict=all(plan.is_strict for plan in plans),
+        unknown=unknown,
+    )
+
+
+def _term_in_all(each: list[MemoryTerm]) -> MemoryTerm:
+    """Return a term of all stores."""
+    users = Counter(address for term in each for address in term.objects)
+    common = {address: number for address, number in users.items() if number > 1}
+    objects = {name: size for term in each for name, size in term.objects.items()}
+    once = sum(objects[address] for address in common)
+    apart = known_total(_without(term, common) for term in each)
+    total = None if apart is None else apart + once
+    shared = all(term.shared for term in each) and len(objects) == 1
+    whys = {name: why for term in each for name, why in term.unknown.items()}
+    each_bytes = _the_same(term.each_bytes for term in each) if shared or not once else None
+    if each_bytes is None:
+        whys.setdefault("each_bytes", _DIFFERS)
+    parts = sum((Counter(term.parts) for term in each), Counter[str]())
+    told = [
+        f"{address} of {number} stores {'counts once' if objects[address] else 'may allow less'}"
+        for address, number in common.items()
+    ]
+    return MemoryTerm(
+        each[0].term,
+        _texts([term.formula for term in each] + ([] if shared else told)),
+        _texts(term.origin for term in each),
+        each_bytes,
+        1 if shared else sum(term.count for term in each),
+        total,
+        shared,
+        source=each[0].source,
+        parts=dict(parts),
+        objects=objects,
+        is_inferred=any(term.is_inferred for term in each),
+        unknown=whys,
+    )
+
+
+def _without(term: MemoryTerm, common: Collection[str]) -> int | None:
+    """Return what a store has for itself."""
+    taken = sum(size for address, size in term.objects.items() if address in common)
+    return None if term.total_bytes is None else term.total_bytes - taken * term.count
+
+
+def _texts(texts: Iterable[str]) -> str:
+    """Return some texts, each once; of many the first ones."""
+    kinds = list(dict.fromkeys(texts))
+    more = len(kinds) - _MOST_TEXTS
+    return "; ".join(kinds[:_MOST_TEXTS] + ([f"{more:,} more"] if more > 0 else []))
+
+
+def _the_same(values: Iterable[int | None]) -> int | None:
+    """Return the one value that all are; None if they differ."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None

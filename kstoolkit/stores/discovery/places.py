@@ -35,6 +35,7 @@ from kstoolkit.formats.streams.places import read_checkpoint, segment_interval_m
 from kstoolkit.formats.streams.recognising import recognise
 from kstoolkit.records import Records
 from kstoolkit.replica.replicafile import FILE, segment_span_ms
+from kstoolkit.rocksdb.memory.planning import EngineUse
 from kstoolkit.stores.discovery.found import FoundSegment, FoundStore, OnDisk, folder_bytes, on_disk
 from kstoolkit.windows import length_label
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kstoolkit.formats.streams.recognising import Place
+    from kstoolkit.rocksdb.store import Store
 
 
 _Offset = TypeVar("_Offset", int, int | None)
@@ -186,6 +188,19 @@ def streams_place(folder: Path) -> StreamsPlace | None:
         return place
     # Whoever asks knows the store by the path that they gave.
     return replace(place, folder=folder if place.segment_start_ms is None else folder.parent)
+
+
+def use_of_streams(store: Store) -> EngineUse:
+    """Return what Kafka Streams does with a RocksDB's column families, if it is one of its own.
+
+    It writes nothing to those that a newer kind of store took over.
+    """
+    names = {*store.column_families}
+    families = names & STREAMS_FAMILIES
+    if not families and OFFSETS not in names and streams_place(real_path(store.path)) is None:
+        return EngineUse()
+    older = frozenset({*families, DEFAULT} - {live_family(names)})
+    return EngineUse("kafka_streams", unwritten=older, small=frozenset({OFFSETS}))
 
 
 def _place(folder: Path) -> StreamsPlace | None:

@@ -23,7 +23,13 @@ from kstoolkit.rocksdb.faults import NoStoreError, StoreClosedError, translated
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
-from kstoolkit.stores.discovery.places import are_segments, by_name_alone, real_path, segment_name
+from kstoolkit.stores.discovery.places import (
+    are_segments,
+    by_name_alone,
+    real_path,
+    segment_name,
+    use_of_streams,
+)
 from kstoolkit.stores.rows.readable import HasRows, LeftOut, say_damage, say_left_out
 from kstoolkit.stores.rows.statestore import StreamSource, doubted, recognised_as
 from kstoolkit.stores.views import OF_ONE_STORE, HasViews
@@ -92,6 +98,7 @@ class StoreSegments(Mapping[int, Store]):
         store = self._open.get(start_ms)
         if store is None:
             store = open_store(folder, scratch=self._scratch, partly=True)
+            store.engine_use = use_of_streams(store)
             self._open[start_ms] = store
             self._note_damage(start_ms, store)
             self._num_files[start_ms] = _FILES_BESIDE + len(_sizes(folder, (".sst",)))

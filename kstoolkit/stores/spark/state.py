@@ -52,6 +52,7 @@ from kstoolkit.rocksdb.faults import (
 )
 from kstoolkit.rocksdb.files.damage import Losses, View, mended_families, readable_rows, rows_of
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder, new_scratch_rocksdb
+from kstoolkit.rocksdb.memory.planning import EngineUse
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.rows.readable import say_damage
@@ -356,7 +357,7 @@ def opened_snapshot(
         _unpack(path, home, delimiter, partly=True)
         (home / "metadata").unlink(missing_ok=True)  # by which it would want SST files elsewhere
         with open_store(home, scratch=scratch, partly=True, into=SnapshotStore) as store:
-            store.path = path
+            store.path, store.engine_use = path, EngineUse("spark")
             say_damage(path, store.damage)
             yield store
     finally:

@@ -96,7 +96,7 @@ def test_memory_over_the_bound(quiet: Path) -> None:
     (advice,) = given(rule, advice_of(quiet, bound_bytes=1 << 20))
     assert {each.name: each.source for each in advice.evidence} == {
         "bound_bytes": Source.GIVEN,
-        "formula_at_least_bytes": Source.FORMULA,
+        "formula_at_most_bytes": Source.FORMULA,
         "instances": Source.GIVEN,
     }
     assert judged_fine(rule, advice_of(quiet, bound_bytes=1 << 30))
@@ -110,7 +110,7 @@ def test_memory_of_the_writer_s_process_is_no_evidence(quiet: Path, tmp_path: Pa
     assert judged_fine(rule, advice_of(quiet, bound_bytes=70 << 20, pid=os.getpid()))
     (advice,) = given(rule, advice_of(quiet, bound_bytes=8 << 20, pid=os.getpid()))
     told = {each.name: each for each in advice.evidence}
-    rest = told["writer_rss_bytes"].value - told["formula_at_least_bytes"].value
+    rest = told["writer_rss_bytes"].value - told["formula_at_most_bytes"].value
     assert told["writer_not_accounted_for_bytes"].value == rest
     assert told["writer_rss_bytes"].source is Source.SYSTEM
     silent = shutil.copytree(quiet, tmp_path / "store", ignore=shutil.ignore_patterns("LOG*"))

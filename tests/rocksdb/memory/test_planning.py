@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.memory.planning import plan_memory
+from kstoolkit.records import Records
+from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory, plans_in_all
+from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.named import bounded_memory
 from kstoolkit.rocksdb.profiles.profile import Profile
 
@@ -160,9 +163,38 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in parts if value.replace(".", "").isdigit()]
 
 
-def test_iterators_pin_a_block_in_every_run() -> None:
-    plan = plan_memory(Profile(block_size=4096), iterators=3)
-    assert plan.terms[4].total_bytes == 3 * 4096 * (4 + 7 - 1)
+def test_iterators_pin_memtables_and_a_block_in_every_run() -> None:
+    plan = plan_memory(Profile(block_size=4096, write_buffer_size=MB), iterators=3)
+    assert plan.terms[4].total_bytes == 3 * (4096 * (4 + 7 - 1) + 3 * MB)
+
+
+@pytest.mark.parametrize("sizes", [[100], [8_000], [1_000] * 50 + [100_000], [600_000]])
+def test_no_memtable_grows_beyond_what_the_plan_says(sizes: list[int], tmp_path: Path) -> None:
+    options = Profile(write_buffer_size=4 * MB, compression="none").to_rocksdict()
+    with Rdict(str(tmp_path / "store"), options) as store:
+        most = 0
+        for number in range(20 * MB * len(sizes) // sum(sizes)):
+            store[number.to_bytes(8)] = bytes(sizes[number % len(sizes)])
+            most = max(most, store.property_int_value("rocksdb.cur-size-active-mem-table") or 0)
+        store.flush()
+    with open_store(tmp_path / "store") as found:
+        plan = found.memory().plan
+    assert plan is not None
+    assert 0.9 * 4 * MB < most <= (plan.terms[0].total_bytes or 0) / 2
+
+
+def test_an_address_that_several_stores_log_counts_once() -> None:
+    def term(size: int, objects: dict[str, int], count: int = 1) -> MemoryPlan:
+        plan = plan_memory(block_cache_bytes=size, stores=count)
+        memtables, cache, *others = plan.terms
+        terms = Records([memtables, replace(cache, objects=objects), *others], "terms")
+        return replace(plan, terms=terms)
+
+    both = [term(9, {"0x1": 7, "0x2": 2}), term(10, {"0x1": 7, "0x3": 3}), term(5, {"0x4": 5}, 3)]
+    cache = plans_in_all(both).terms[1]
+    assert (cache.total_bytes, cache.count, cache.shared) == (7 + 2 + 3 + 5 * 3, 5, False)
+    assert "0x1 of 2 stores counts once" in cache.formula
+    assert plans_in_all(both).total_bytes == 5 * 128 * MB + 27
 
 
 def test_an_index_has_at_most_one_entry_a_key() -> None:
