@@ -32,7 +32,7 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test test-long bench bench-keys bench-worlds bench-years soak lab notebooks docs lint clean chromium classes compiled
+.PHONY: run test test-long bench bench-keys bench-worlds bench-years soak lab notebooks docs lint clean chromium jdk classes compiled
 .PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:
 
@@ -41,10 +41,10 @@ run: installed
 	$(BIN)/kstoolkit findings out
 	$(BIN)/kstoolkit report out --html out/report.html
 
-test: installed-for-tests chromium classes
+test: installed-for-tests chromium jdk classes
 	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),$(TOGETHER) -m "not long")
 
-test-long: installed-for-tests chromium classes
+test-long: installed-for-tests chromium jdk classes
 	$(BIN)/python -m pytest $(TOGETHER) -m "long or hypothesis" --hypothesis-profile=thorough
 
 bench: installed-for-tests
@@ -104,6 +104,10 @@ $(INSTALLED): $(BIN)/python
 # The browser tests drive the system's Chromium.
 chromium: installed-for-tests
 	@$(BIN)/python -m tests.browser.chromium
+
+# The setters that are written for Kafka Streams are compiled and used.
+jdk: installed-for-tests
+	@$(BIN)/python -m tests.jdk
 
 # Spark of the tests starts in less time once they are there.
 classes: installed-for-tests

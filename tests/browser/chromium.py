@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 
-__all__ = ["FLAGS", "found", "install"]
+from tests.systempackages import install
+
+__all__ = ["FLAGS", "found"]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = (
@@ -28,24 +28,5 @@ def found() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
-def install() -> str:
-    """Install Chromium with apt, as root or through sudo; return what came of it."""
-    if path := found():
-        return f"Chromium is {path}."
-    if not shutil.which("apt-get") or not (_asks_nobody() or os.geteuid() == 0):
-        return "There is no Chromium, and no way to install one: the browser tests will say so."
-    before = [] if os.geteuid() == 0 else ["sudo", "-n"]
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
-        subprocess.run([*before, "apt-get", "-q", *command], check=False, env=environment)
-    return f"Chromium is {found() or 'still missing'}."
-
-
-def _asks_nobody() -> bool:
-    if not shutil.which("sudo"):
-        return False
-    return subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0
-
-
 if __name__ == "__main__":
-    sys.stderr.write(f"{install()}\n")
+    sys.stderr.write(f"{install('Chromium', found, PACKAGES)}\n")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from confluent_kafka import Producer
 
 from kstoolkit.environment import find_java
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.jars import Artifact, fetch
 from kstoolkit.kafka.reading import read_records
+from tests.jdk import compiler
 from tests.kafka.clients import make_topic
 
 if TYPE_CHECKING:
@@ -82,12 +81,8 @@ class Altered:
 
 def compiled(folder: Path, source: Path = SOURCE) -> Path:
     """Return where the application's classes are."""
-    beside = find_java().home / "bin" / "javac"
-    javac = str(beside) if beside.exists() else shutil.which("javac")
-    if javac is None:
-        pytest.skip("no javac: compiling Java takes a JDK")
-    lint = ["-Xlint:all,-classfile,-processing", "-Werror", "-encoding", "UTF-8"]
-    _run(javac, *lint, "-cp", _jars(), "-d", str(folder), str(source))
+    lint = ["-Xlint:all,-classfile,-processing", "-Werror", "--release", "17", "-encoding", "UTF-8"]
+    _run(compiler(), *lint, "-cp", _jars(), "-d", str(folder), str(source))
     return folder
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from kstoolkit.rocksdb.profiles.java import not_in_java
 from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named
 from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionPlace
 from kstoolkit.rocksdb.profiles.profile import Profile, ProfileMap
+from tests.jdk import compiler
 from tests.rocksdb.otheroptions import changed
 
 JARS = Path(pyspark.__file__).parent / "jars"
@@ -74,11 +74,7 @@ public class Harness {
 @pytest.fixture(scope="session")
 def javac() -> str:
     """Return the compiler of the Java that runs here, or of PATH."""
-    beside = find_java().home / "bin" / "javac"
-    found = str(beside) if beside.exists() else shutil.which("javac")
-    if found is None:
-        pytest.skip("no javac: compiling Java takes a JDK")
-    return found
+    return compiler()
 
 
 @pytest.fixture(scope="session")
@@ -108,7 +104,7 @@ def compiled(sources: dict[str, str], folder: Path, javac: str, classpath: str) 
     for name, source in sources.items():
         files.append(folder / f"{name}.java")
         files[-1].write_text(source, encoding="utf-8")
-    lint = ["-Xlint:all,-classfile,-processing", "-Werror", "-encoding", "UTF-8"]
+    lint = ["-Xlint:all,-classfile,-processing", "-Werror", "--release", "17", "-encoding", "UTF-8"]
     done = subprocess.run(
         [javac, *lint, "-cp", classpath, "-d", str(folder), *map(str, files)],
         capture_output=True,

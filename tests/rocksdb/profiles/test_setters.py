@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from kstoolkit.kafka.jars import Artifact, fetch
 from kstoolkit.rocksdb.files.options import read_options
 from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
+from tests.jdk import compiler
 
 SOURCE = Path(__file__).parent / "java" / "SetStores.java"
 RELEASES = ("3.9.2", "4.3.1")
@@ -67,11 +67,6 @@ def jars(release: str) -> str:
     return os.pathsep.join(map(str, found))
 
 
-def tool(name: str) -> str:
-    beside = find_java().home / "bin" / name
-    return str(beside) if beside.exists() else shutil.which(name) or pytest.skip(f"no {name}")
-
-
 @pytest.fixture(scope="module", params=RELEASES)
 def release(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -85,8 +80,8 @@ def classes(release: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, profile in PROFILES.items():
         sources.append(folder / f"Set_{name}.java")
         sources[-1].write_text(profile.to_java(f"Set_{name}"), encoding="utf-8")
-    lint = ["-Xlint:all,-classfile,-processing", "-Werror", "-encoding", "UTF-8"]
-    command = [tool("javac"), *lint, "-cp", jars(release), "-d", str(folder), *map(str, sources)]
+    lint = ["-Xlint:all,-classfile,-processing", "-Werror", "--release", "17", "-encoding", "UTF-8"]
+    command = [compiler(), *lint, "-cp", jars(release), "-d", str(folder), *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
@@ -98,7 +93,7 @@ def used(release: str, classes: Path, setter: str, folder: Path) -> Used:
     java = ["-Xms64m", "-Xmx64m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC"]
     java += ["-XX:TieredStopAtLevel=1", "-cp", f"{classes}{os.pathsep}{jars(release)}"]
     done = subprocess.run(
-        [tool("java"), *java, SOURCE.stem, str(folder), setter],
+        [str(find_java().home / "bin" / "java"), *java, SOURCE.stem, str(folder), setter],
         capture_output=True,
         text=True,
         timeout=200,
@@ -175,7 +170,7 @@ def test_what_is_in_no_options_file_is_in_the_log(
     )
     source = classes / "Told.java"
     source.write_text(profile.to_java("Told"), encoding="utf-8")
-    command = [tool("javac"), "-cp", jars(release), "-d", str(classes), str(source)]
+    command = [compiler(), "-cp", jars(release), "-d", str(classes), str(source)]
     subprocess.run(command, check=True, timeout=200)
     used(release, classes, "Told", tmp_path)
     logs = [(tmp_path / "name" / store / "LOG").read_text() for store in STORES]
