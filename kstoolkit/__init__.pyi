@@ -22,6 +22,7 @@ from .kafka.cluster import ensure_topic as ensure_topic
 from .kafka.outputs import kafka_changelog as kafka_changelog
 from .kafka.outputs import kafka_findings as kafka_findings
 from .kafka.producing import produce as produce
+from .operations.checkup import checkup as checkup
 from .operations.lag import lag as lag
 from .operations.lookup import Lookup as Lookup
 from .operations.metrics import serve_metrics as serve_metrics

@@ -105,6 +105,27 @@ def format_bytes(size_bytes: float | None) -> str:
     return f"{size:.0f} B" if unit == 0 else f"{size:.1f} {_BYTE_UNITS[unit]}"
 
 
+_SIZE = re.compile(r"([\d_,]*\.?\d+)\s*([kmgt]?)(?:i?b|ytes)?", re.IGNORECASE)
+
+
+def parse_bytes(text: str) -> int:
+    """Return a size in bytes, as people write it: a number, with or without a unit of 1024.
+
+    What is none, or not above zero, is a ConfigurationError.
+
+    Examples
+    --------
+    >>> parse_bytes("512MiB"), parse_bytes("1.5 GB"), parse_bytes("6g"), parse_bytes("4096")
+    (536870912, 1610612736, 6442450944, 4096)
+    """
+    match = _SIZE.fullmatch(text.strip())
+    number = float(match[1].replace(",", "").replace("_", "")) if match else 0
+    if match is None or number <= 0:
+        message = f"{text!r} is no size."
+        raise ConfigurationError(message, hint="Give one such as 512MiB or 6GiB.")
+    return int(number * _STEP ** " kmgt".index(match[2].lower() or " "))
+
+
 def format_count(count: float | None) -> str:
     """Return a count with thousands separated; ``None`` is ``"unknown"``.
 

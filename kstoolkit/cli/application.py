@@ -7,13 +7,15 @@ from importlib.metadata import version as version_of
 import typer
 
 from kstoolkit.cli import kafka, lab, measuring, replicas, results, rocksdb, stores
+from kstoolkit.cli.checkup import checkup
 from kstoolkit.cli.run import run, supervise
 from kstoolkit.cli.terminal import ending, say
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _CODES = """\b
 Exit codes: 0 done, 1 a fault, 2 a mistake in what was given; of supervise and
-run --follow also 75: the restarts of an hour are spent, try again later.
+run --follow also 75: the restarts of an hour are spent, try again later; of
+checkup also 3: something is urgent.
 """
 _EPILOG = f"""\b
 Try it:
@@ -75,6 +77,7 @@ for command in (
     results.report,
     results.find,
     results.evaluate,
+    checkup,
     rocksdb.inspect,
     rocksdb.levels,
     rocksdb.memory,

@@ -205,7 +205,7 @@ def in_flags(told: _Told) -> _Told:
     return said  # type: ignore[no-any-return] # of the same type, but for sentences
 
 
-FAULT, MISTAKE, INTERRUPTED, _NOBODY_READS, TERMINATED = 1, 2, 130, 141, 143
+FAULT, MISTAKE, URGENT, INTERRUPTED, _NOBODY_READS, TERMINATED = 1, 2, 3, 130, 141, 143
 """Exit codes; the last three are what a shell makes of SIGINT, SIGPIPE and SIGTERM."""
 
 _TRY_LATER = 75

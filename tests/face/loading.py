@@ -35,6 +35,7 @@ ASKED = [
     f"memory {KEPT}",
     f"advice {KEPT}",
     f"log {KEPT}",
+    "checkup data/stores/kafka-streams",
     "stores data/stores",
     f"rows {KEPT}",
     f"growth {CHECKPOINT}",

@@ -41,6 +41,7 @@ WELL = [
     f"memory {KEPT}",
     f"advice {KEPT}",
     f"log {KEPT}",
+    "checkup data/stores/kafka-streams --restore-rate 20MiB",
     f"inspect {CHECKPOINT}",
     f"inspect {SNAPSHOTS}",
     f"log {SNAPSHOTS}",

@@ -456,3 +456,26 @@ def _comparison(workload: Workload, found: dict[str, Watched], work: list[LevelW
     trials = [trial_of(name, seen) for name, seen in found.items()]
     moments = [moment_of(name, told) for name, seen in found.items() for told in seen.moments]
     return Comparison(workload, trials, Records(moments, "moments"), Records(work, "levels"))
+
+
+_TRIED_S = 0.5
+_TRIED_ROWS, _KEY_BYTES, _VALUE_BYTES = 1_000, 24, 100
+
+
+def written_per_second(folder: Path) -> int:
+    """Return how many bytes of keys and values RocksDB takes a second, as a restore writes them."""
+    from rocksdict import Rdict, WriteBatch  # noqa: PLC0415 - loads RocksDB
+
+    [profile] = chosen_profiles(["kafka_streams"])
+    with tempfile.TemporaryDirectory(prefix="kstoolkit-rate-", dir=folder) as place:
+        store = Rdict(place, profile.to_rocksdict())
+        options = profile.write_options()
+        began, written = monotonic(), 0
+        while (took := monotonic() - began) < _TRIED_S:
+            batch = WriteBatch(raw_mode=True)
+            for _ in range(_TRIED_ROWS):
+                batch.put(os.urandom(_KEY_BYTES), os.urandom(_VALUE_BYTES))
+            store.write(batch, options)
+            written += _TRIED_ROWS * (_KEY_BYTES + _VALUE_BYTES)
+        store.close()
+    return int(written / took)

@@ -1,0 +1,93 @@
+"""``kstoolkit checkup``: a whole application's state, and what to do about it first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from kstoolkit.cli.options import AS_JSON_OBJECT, argument, optional
+from kstoolkit.cli.terminal import URGENT, in_flags, note, print_json, print_table, say
+from kstoolkit.moments import moment_text
+from kstoolkit.units import format_bytes, format_count, format_span, parse_bytes
+
+if TYPE_CHECKING:
+    from kstoolkit.operations.checkup import CheckedStore, Checkup
+    from kstoolkit.report.report import Report
+
+_HEADER = ["store", "task", "size", "entries", "memory at most", "restore", "oldest (UTC)"]
+_HEADER += ["stalls", "closed", "advice", "growth"]
+
+
+def checkup(
+    path: str = argument(
+        "PATH",
+        "A state directory of Kafka Streams, a checkpoint of Spark's, or a folder of stores.",
+    ),
+    *,
+    bound: str | None = optional(
+        "SIZE", "What RocksDB may take for all of them, such as 6GiB.", "no bound is judged"
+    ),
+    restore_rate: str | None = optional(
+        "SIZE",
+        "How many bytes of keys and values a restore writes a second, such as 20MiB.",
+        "measured: RocksDB alone",
+    ),
+    html: str | None = optional("FILE", "Write it as a page, too.", "none is written"),
+    as_json: bool = AS_JSON_OBJECT,
+) -> None:
+    """Print what is the matter with a whole application's state.
+
+    The most urgent comes first, each with its figures, what to change, and a link; exit code 3 says
+    that something can't wait: damage, an ERROR line, memory over the bound, a disk that is too
+    full. The fields of --json: stores, steps (rule, symptom, evidence, change, link, stores,
+    is_urgent), memory_bytes, bound_bytes, free_bytes, unjudged, and more; unknown says why a null
+    is one.
+    """
+    from kstoolkit.operations.checkup import checkup as look  # noqa: PLC0415 - loads RocksDB
+
+    found = look(
+        path,
+        bound_bytes=None if bound is None else parse_bytes(bound),
+        restore_bytes_per_second=None if restore_rate is None else parse_bytes(restore_rate),
+    )
+    if as_json:
+        print_json([found.to_dict() | {"is_urgent": found.is_urgent}])
+    else:
+        _show(found)
+    if html is not None:
+        note(f"Written to {_page(found).write(html)}.")
+    if found.is_urgent:
+        raise typer.Exit(URGENT)
+
+
+def _show(found: Checkup) -> None:
+    print_table(_HEADER, [_cells(each) for each in found.stores])
+    for line in in_flags(str(found)).splitlines():
+        say(line)
+
+
+def _cells(store: CheckedStore) -> list[str]:
+    oldest = "none" if store.oldest_ms is None else moment_text(store.oldest_ms)
+    restore = "unknown" if store.restore_ms is None else format_span(store.restore_ms / 1000)
+    return [
+        store.store,
+        store.task,
+        format_bytes(store.size_bytes),
+        format_count(store.num_entries),
+        format_bytes(store.memory_bytes),
+        restore,
+        oldest,
+        format_count(store.stalls),
+        store.closed or "unknown",
+        format_count(store.advice),
+        store.growth or "unknown",
+    ]
+
+
+def _page(found: Checkup) -> Report:
+    from kstoolkit.report.report import Report  # noqa: PLC0415 - draws
+
+    page = Report(f"Checkup of {found.path}")
+    page.add(str(found).replace("\n", "\n\n"), title="What to do")
+    return page.add(found.stores, title="Stores", limit=len(found.stores))

@@ -1,0 +1,481 @@
+"""A whole application's state at one look: each store, what all may take, and what to do first.
+
+Stores are opened one after the other, so that a checkup takes the memory of one. Each RocksDB gives
+its advice; what several advise alike is one step. Rows are read of small stores alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.errors import InputError, KstoolkitError
+from kstoolkit.records import Record, Records, Source, counted, of_source
+from kstoolkit.rocksdb.lab.comparing import written_per_second
+from kstoolkit.rocksdb.log.storelog import read_log
+from kstoolkit.rocksdb.memory.planning import MemoryPlan, plans_in_all
+from kstoolkit.rocksdb.store import Store
+from kstoolkit.stores.discovery.discovering import discover
+from kstoolkit.stores.growth.growth import growth
+from kstoolkit.stores.opening import open_store
+from kstoolkit.stores.rows.readable import LeftOutWarning
+from kstoolkit.stores.views import HasViews
+from kstoolkit.units import format_bytes
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from kstoolkit.rocksdb.advice.advice import Advice, Circumstances
+    from kstoolkit.stores.discovery.found import FoundStore, FoundStores
+    from kstoolkit.stores.opening import OpenedStore
+    from kstoolkit.stores.rows.readable import HasRows
+
+_READ_BYTES = 16 << 20
+"""Of larger stores, rows are not read for a verdict on their growth."""
+
+_UNEVEN = 2.0
+_LEAST_UNEVEN_BYTES = 64 << 20
+_MOST_NAMES = 5
+_WIKI = "https://github.com/facebook/rocksdb/wiki"
+_STREAMS_SIZING = "https://docs.confluent.io/platform/current/streams/sizing.html"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedStore(Record):
+    """What a checkup tells of one store.
+
+    Parameters
+    ----------
+    store, task, path
+        Its name, Kafka Streams' task or the partition, and its folder.
+    kind
+        What it is for.
+    growth
+        Why it does not shrink: the first sentence of :func:`kstoolkit.growth`'s verdict.
+    memory_bytes
+        What its writer may take for it at most, by the formula.
+    oldest_ms
+        When the rows of its oldest segment begin, epoch ms UTC.
+    offset, closed
+        How far of its changelog is in it, and how it was closed.
+    restore_ms
+        How long writing all its rows anew would take.
+    advice
+        How many pieces of advice there are for it.
+    """
+
+    store: str
+    task: str
+    path: str
+    kind: str | None = of_source(Source.STORE)
+    size_bytes: int = of_source(Source.STORE)
+    num_entries: int | None = of_source(Source.STORE)
+    growth: str | None = of_source(Source.FORMULA)
+    memory_bytes: int | None = of_source(Source.FORMULA)
+    stalls: int | None = of_source(Source.LOG)
+    oldest_ms: int | None = of_source(Source.STORE)
+    offset: int | None = of_source(Source.STORE)
+    closed: str | None = of_source(Source.STORE)
+    restore_ms: int | None = of_source(Source.FORMULA)
+    advice: int = of_source(Source.FORMULA, 0)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Record):
+    """Something to do: what is the matter, by which figures, what to change, and where that stands.
+
+    ``stores`` are those that it is about, as ``task/store``; none: the application as a whole.
+    """
+
+    rule: str
+    symptom: str
+    evidence: tuple[str, ...]
+    change: str
+    link: str
+    stores: tuple[str, ...] = ()
+    is_urgent: bool = False
+
+    def __str__(self) -> str:
+        mark = "URGENT " if self.is_urgent else ""
+        few, more = self.stores[:_MOST_NAMES], len(self.stores) - _MOST_NAMES
+        where = f" in {', '.join(few)}" if few else ""
+        where += f" and {more:,} more" if more > 0 else ""
+        lines = [f"{mark}{self.rule}{where}: {self.symptom}"]
+        lines += [f"  measured: {each}" for each in self.evidence]
+        return "\n".join([*lines, f"  do: {self.change}", f"  see: {self.link}"])
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup(Record):
+    """The state of an application: its stores, what they may take in all, and what to do.
+
+    Parameters
+    ----------
+    path
+        The folder that was looked at.
+    stores
+        What is told of each store.
+    steps
+        What to do, the most urgent first.
+    memory_bytes, bound_bytes, plan
+        What all may take at most, what they may have, and the formula.
+    free_bytes
+        What is free on their disk.
+    restore_bytes_per_second, restore_rate_is
+        How fast rows are written anew, and whether that was given or measured, and where.
+    unjudged
+        Why rules could not judge, and which ones.
+
+    Examples
+    --------
+    >>> found = checkup("data/stores/kafka-streams/small-main-4_3_1")
+    >>> [each.store for each in found.stores], found.is_urgent
+    (['actions-1m', 'user-count'], False)
+    """
+
+    path: str
+    stores: Records[CheckedStore]
+    steps: Records[Step]
+    size_bytes: int = of_source(Source.STORE)
+    memory_bytes: int | None = of_source(Source.FORMULA)
+    bound_bytes: int | None = of_source(Source.GIVEN)
+    free_bytes: int | None = of_source(Source.SYSTEM)
+    restore_bytes_per_second: int | None = of_source(Source.FORMULA)
+    restore_rate_is: str = ""
+    plan: MemoryPlan | None = None
+    unjudged: dict[str, list[str]] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether something can't wait: errors, damage, or more memory or disk than there is."""
+        return any(each.is_urgent for each in self.steps)
+
+    def __str__(self) -> str:
+        figures = [str(each) for each in self.figures()]
+        if self.restore_rate_is:
+            figures.append(f"a restore writes as fast as {self.restore_rate_is}")
+        steps = [str(each) for each in self.steps] or ["Nothing to do, as far as could be judged."]
+        silent = [f"Not judged: {', '.join(rules)}: {why}." for why, rules in self.unjudged.items()]
+        head = f"{counted(len(self.stores), 'stores')} in {self.path}"
+        return "\n".join([head, *figures, *steps, *silent])
+
+
+def checkup(
+    path: str | os.PathLike[str],
+    *,
+    bound_bytes: int | None = None,
+    restore_bytes_per_second: int | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    **circumstances: Any,
+) -> Checkup:
+    """Return what is the matter with the state of a whole application, and what to do first.
+
+    Parameters
+    ----------
+    path
+        A state directory of Kafka Streams, a checkpoint of Spark's, or any folder with stores.
+    bound_bytes
+        What RocksDB may take in memory, for all stores together.
+    restore_bytes_per_second
+        How fast a restore writes keys and values; None measures how fast RocksDB takes them on the
+        disk where stores are read through, which leaves out the broker and the network.
+    scratch
+        Where to make the folders that stores are read through.
+    circumstances
+        What the folder doesn't tell, as :class:`~kstoolkit.rocksdb.advice.advice.Circumstances`.
+
+    Raises
+    ------
+    InputError
+        If there is no store.
+    """
+    found = discover(path, look=True)
+    if not found:
+        message = f"There is no store under {path}."
+        raise InputError(message, hint="Give a state directory, a checkpoint, or a folder of them.")
+    rate, how = restore_bytes_per_second, "was given"
+    if rate is None:
+        place = Path(scratch or tempfile.gettempdir())
+        rate, how = written_per_second(place), f"RocksDB alone takes rows, measured in {place}"
+    told: Circumstances = {"instances": 1, **circumstances}  # type: ignore[typeddict-item] # as named
+    looks = [_look(each, scratch, rate, told) for each in found]
+    plans = [plan for look in looks for plan in look.plans]
+    plan = plans_in_all(plans) if plans else None
+    needed = None if plan is None or not plan.is_ceiling else plan.total_bytes
+    free = shutil.disk_usage(path).free
+    steps = [*_damaged(looks, found), *_memory(plan, bound_bytes), *_room_to_merge(found, free)]
+    steps += [*_uneven(found), *_advised(looks)]
+    return Checkup(
+        str(path),
+        Records([look.row for look in looks], "stores"),
+        Records(sorted(steps, key=lambda step: not step.is_urgent), "steps"),
+        size_bytes=sum(each.size_bytes for each in found),
+        memory_bytes=needed,
+        bound_bytes=bound_bytes,
+        free_bytes=free,
+        restore_bytes_per_second=rate,
+        restore_rate_is=f"{format_bytes(rate)} a second: {how}",
+        plan=plan,
+        unjudged=_unjudged(looks),
+        unknown=_unknown(plan, bound_bytes),
+    )
+
+
+def _unknown(plan: MemoryPlan | None, bound_bytes: int | None) -> dict[str, str]:
+    unknown = {} if bound_bytes is not None else {"bound_bytes": "none is given"}
+    if plan is None or not plan.is_ceiling:
+        lacking = {} if plan is None else plan.unknown
+        unknown["memory_bytes"] = "; ".join(dict.fromkeys(lacking.values())) or "no store tells"
+    return unknown
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What was seen of one store: its row, its plans, its advice, and what was wrong with it."""
+
+    name: str
+    row: CheckedStore
+    plans: list[MemoryPlan]
+    advice: list[Advice]
+    unjudged: dict[str, str]
+    faults: list[str]
+
+
+def _look(
+    found: FoundStore,
+    scratch: str | os.PathLike[str] | None,
+    rate: int,
+    circumstances: Circumstances,
+) -> _Look:
+    """Open a store, look at each of its RocksDB, and close it again."""
+    plans: list[MemoryPlan] = []
+    advice: list[Advice] = []
+    unjudged: dict[str, str] = {}
+    faults: list[str] = []
+    told: dict[str, Any] = {}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", LeftOutWarning)
+        try:
+            with open_store(found.path, scratch=scratch) as store:
+                for one in _rocksdbs(store):
+                    parts, given = one.memory(), one.advice(**circumstances)
+                    plans += [] if parts.plan is None else [parts.plan]
+                    advice += given
+                    unjudged |= given.unjudged
+                    told["data_bytes"] = told.get("data_bytes", 0) + _data_bytes(one)
+                told["growth"] = _growth(found, store)
+        except KstoolkitError as error:
+            faults.append(error.message)
+            told["fault"] = error.message
+    faults += [str(each.message) for each in said if issubclass(each.category, LeftOutWarning)]
+    told["advice"] = len(advice)
+    if "data_bytes" in told:
+        told["restore_ms"] = round(1000 * told["data_bytes"] / rate)
+    return _Look(_name(found), _row(found, plans, told), plans, advice, unjudged, faults)
+
+
+def _row(found: FoundStore, plans: list[MemoryPlan], told: dict[str, Any]) -> CheckedStore:
+    """Return what is known of a store; what was ``told`` of it may be missing."""
+    whole = plans_in_all(plans) if plans else None
+    stalls, why_no_stalls = _stalls(found)
+    values: dict[str, Any] = {
+        "growth": told.get("growth"),
+        "memory_bytes": whole.total_bytes if whole and whole.is_ceiling else None,
+        "stalls": stalls,
+        "oldest_ms": min((each.start_ms for each in found.segments), default=None),
+        "restore_ms": told.get("restore_ms"),
+    }
+    whys = {
+        "growth": f"its {format_bytes(found.size_bytes)} are not read: kstoolkit growth does",
+        "memory_bytes": "its options or its cache are not told",
+        "stalls": why_no_stalls,
+        "oldest_ms": "it has no segments",
+        "restore_ms": told.get("fault", "it has no RocksDB that tells"),
+    }
+    unknown = {name: whys[name] for name, value in values.items() if value is None}
+    unknown |= {name: why for name, why in found.unknown.items() if name in {"offset", "closed"}}
+    return CheckedStore(
+        found.store,
+        _task(found),
+        found.path,
+        kind=found.kind,
+        size_bytes=found.size_bytes,
+        num_entries=found.num_entries,
+        offset=found.offset,
+        closed=found.closed,
+        advice=told.get("advice", 0),
+        unknown=unknown,
+        **values,
+    )
+
+
+def _task(found: FoundStore) -> str:
+    return found.task or ("all" if found.partition is None else str(found.partition))
+
+
+def _rocksdbs(store: OpenedStore) -> Iterator[Store]:
+    if isinstance(store, HasViews):
+        yield from (one for _, one in store.rocksdbs())
+    elif isinstance(store, Store):
+        yield store
+
+
+def _data_bytes(store: Store) -> int:
+    """Return how long the keys and values in the files are."""
+    return sum((each.raw_key_bytes or 0) + (each.raw_value_bytes or 0) for each in store.ssts())
+
+
+def _growth(found: FoundStore, store: HasRows) -> str | None:
+    if found.size_bytes > _READ_BYTES:
+        return None
+    return next(iter(growth(store).verdict), None)
+
+
+def _stalls(found: FoundStore) -> tuple[int | None, str]:
+    """Return how many stalls the logs of a store tell, and why that is unknown."""
+    total, why = 0, "no log tells"
+    for place in [Path(each.path) for each in found.segments] or [Path(found.path)]:
+        try:
+            told = read_log(place).stalls()
+        except InputError as error:
+            return None, error.message
+        if told.unknown is not None:
+            return None, told.unknown
+        total += len(told)
+    return total, why
+
+
+def _damaged(looks: list[_Look], found: FoundStores) -> Iterator[Step]:
+    """Yield what can't be read: a missing file, damage, a folder that may not be looked into."""
+    faults = {look.name: fault for look in looks for fault in look.faults}
+    if faults:
+        yield Step(
+            "damaged",
+            "some of it can't be read, and the engine may not open it",
+            tuple(f"{name}: {fault}" for name, fault in faults.items()),
+            "remove the folder of the store and let the engine restore it; look at the disk",
+            f"{_WIKI}/RocksDB-FAQ",
+            tuple(faults),
+            is_urgent=True,
+        )
+    if found.unreadable:
+        yield Step(
+            "not readable",
+            f"{counted(len(found.unreadable), 'folders')} could not be looked into",
+            tuple(f"{folder}: {why}" for folder, why in found.unreadable.items()),
+            "let this user read them, or ask as the user that the application runs as",
+            f"{_WIKI}/RocksDB-FAQ",
+        )
+
+
+def _memory(plan: MemoryPlan | None, bound_bytes: int | None) -> Iterator[Step]:
+    """Yield whether all may take more than there is, and whether one setter bounds everything."""
+    if plan is None:
+        return
+    memory = [term for term in plan.terms if term.term in {"memtables", "block cache"}]
+    told = tuple(str(term) for term in memory)
+    if bound_bytes is not None and plan.total_bytes > bound_bytes:
+        yield Step(
+            "memory over the bound",
+            f"all stores may take {format_bytes(plan.total_bytes)}, and there are"
+            f" {format_bytes(bound_bytes)}",
+            told,
+            f"kstoolkit profile bounded_memory --total-mb {bound_bytes >> 20} --stores"
+            f" {plan.instances} --to java, and name the class in rocksdb.config.setter",
+            f"{_WIKI}/Memory-usage-in-RocksDB",
+            is_urgent=True,
+        )
+    objects = [term for term in memory if term.objects]
+    apart = [term for term in objects if not term.shared]
+    if apart and len(plan.terms) and plan.instances > 1:
+        yield Step(
+            "a setter that does not bound all",
+            "stores have caches or budgets apart, by the addresses in their logs",
+            tuple(str(term) for term in apart),
+            "make cache and write-buffer manager static, once for the process",
+            f"{_WIKI}/Memory-usage-in-RocksDB",
+        )
+
+
+def _room_to_merge(found: FoundStores, free: int) -> Iterator[Step]:
+    """Yield whether the disk lacks the room that a full compaction of the largest store takes."""
+    sizes = [(part.size_bytes, each) for each in found for part in (each.segments or [each])]
+    size, largest = max(sizes, key=lambda each: each[0])
+    if free >= size:
+        return
+    yield Step(
+        "disk nearly full",
+        f"{format_bytes(free)} are free; to merge the largest RocksDB takes {format_bytes(size)}",
+        (f"free_bytes: {format_bytes(free)}", f"size_bytes: {format_bytes(size)}"),
+        "give the disk more room before its next full compaction",
+        f"{_WIKI}/Universal-Compaction",
+        (_name(largest),),
+        is_urgent=True,
+    )
+
+
+def _uneven(found: FoundStores) -> Iterator[Step]:
+    """Yield the stores of which one partition is far larger than most."""
+    by_store: dict[tuple[str | None, str], list[FoundStore]] = defaultdict(list)
+    for each in found:
+        by_store[each.application, each.store].append(each)
+    for parts in by_store.values():
+        usual = median(each.size_bytes for each in parts)
+        largest = max(parts, key=lambda each: each.size_bytes)
+        if largest.size_bytes < max(_LEAST_UNEVEN_BYTES, _UNEVEN * usual):
+            continue
+        yield Step(
+            "uneven partitions",
+            f"one partition holds {format_bytes(largest.size_bytes)}, most {format_bytes(usual)}",
+            tuple(f"{_name(each)}: {format_bytes(each.size_bytes)}" for each in parts),
+            "look who takes its room: kstoolkit growth; give such keys a salt, or more partitions",
+            _STREAMS_SIZING,
+            (_name(largest),),
+        )
+
+
+def _name(found: FoundStore) -> str:
+    return f"{_task(found)}/{found.store}"
+
+
+_URGENT_RULES = {"errors in the log"}
+_OF_ALL = {"memory over the bound"}
+"""What is judged of all stores together."""
+
+
+def _advised(looks: list[_Look]) -> Iterator[Step]:
+    """Yield what rules advise, once for all stores that they advise alike; most stores first."""
+    alike: dict[tuple[str, str, str], list[tuple[str, Advice]]] = defaultdict(list)
+    for look in looks:
+        for one in look.advice:
+            alike[one.rule, one.option, one.direction].append((look.name, one))
+    for (rule, option, direction), given in sorted(alike.items(), key=lambda each: -len(each[1])):
+        first = given[0][1]
+        yield Step(
+            rule,
+            first.symptom,
+            tuple(str(each) for each in first.evidence),
+            f"{option}: {direction}; expect: {first.effect}; cost: {first.cost}",
+            first.link,
+            tuple(dict.fromkeys(name for name, _ in given)),
+            is_urgent=rule in _URGENT_RULES,
+        )
+
+
+def _unjudged(looks: list[_Look]) -> dict[str, list[str]]:
+    """Return which rules could not be judged, by why."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for look in looks:
+        for rule, why in look.unjudged.items():
+            if rule not in _OF_ALL:
+                found[why][rule] = None
+    return {why: list(rules) for why, rules in found.items()}
