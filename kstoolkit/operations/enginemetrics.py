@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 64 << 20
 _FORM = "Give what jmx_prometheus_javaagent serves, at http://host:port/metrics, or a file of it."
-_GROUP = re.compile(r"(stream_state|stream_task|consumer|consumer_coordinator)_metrics_(.+)", re.I)
+_GROUP = re.compile(
+    r"(stream_state|stream_task|consumer|consumer_coordinator)_metrics_(.+)", re.IGNORECASE
+)
 _STORE_LABEL = re.compile(r"rocksdb.*[_-]state[_-]id$", re.IGNORECASE)
 _MAIN_CONSUMER = re.compile(r"StreamThread-\d+-consumer$")
 _OF_PROCESS = ("process_open_fds", "process_max_fds", "process_resident_memory_bytes")

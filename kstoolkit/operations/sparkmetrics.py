@@ -286,8 +286,8 @@ def operators_in_all(told: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str],
             values = found.setdefault((labels[1][1], labels[0][1]), {})
             for name, value in operator.get("customMetrics", {}).items():
                 values[name] = value + (values.get(name, 0) if name in sums else 0)
-            known = {name: operator[name] for name in _OF_OPERATOR if name in operator}
-            slower = known.get("commitTimeMs", 0) >= values.get("commitTimeMs", 0)
-            values |= known if slower else {}
+            for name in _OF_OPERATOR:
+                before = values.get(name, 0) if name.endswith("Ms") else 0
+                values[name] = max(before, operator.get(name, 0))
             values["batchId"] = progress.get("batchId", 0)
     return {whose: {name: float(each) for name, each in of.items()} for whose, of in found.items()}

@@ -7,7 +7,6 @@ Kafka Streams' names are those of KIP-471, KIP-607 and KIP-989 and of Kafka's co
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import Option, naming
@@ -15,6 +14,7 @@ from kstoolkit.records import Figure, Record, Records, Source, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 
 _BOTH = {"metrics": Option("metrics", "..."), "progress": Option("progress", "...")}
@@ -24,8 +24,8 @@ NO_METRICS = naming(
     **_BOTH,
 )
 NOT_DEBUG = (
-    "the metrics lack KIP-471's: set metrics.recording.level=DEBUG in Kafka Streams, and give those "
-    "of a minute later"
+    "the metrics lack KIP-471's: set metrics.recording.level=DEBUG in Kafka Streams, and give them "
+    "a minute later"
 )
 
 
