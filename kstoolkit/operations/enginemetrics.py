@@ -17,7 +17,8 @@ import urllib.request
 from collections import defaultdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 from kstoolkit.errors import EnvironmentFault, InputError
@@ -113,6 +114,8 @@ def _fetched(url: str, origin: str, timeout_ms: int) -> str:
                     raise TimeoutError(message)
     except (OSError, http.client.HTTPException) as error:
         why = getattr(error, "reason", None) or error
+        if isinstance(error, HTTPError):
+            error.close()
         message = f"The metrics at {origin} can't be read: {why}."
         raise InputError(message, hint=_FORM) from error
     return body.decode(errors="replace")
@@ -121,8 +124,11 @@ def _fetched(url: str, origin: str, timeout_ms: int) -> str:
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Goes nowhere else: neither to a file nor to another host."""
 
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> NoReturn:
+        del msg  # it may name the other place, and what is secret there
+        raise HTTPError(req.full_url, code, f"{code}, it points elsewhere", headers, fp)
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 def _file(path: Path) -> tuple[str, int]:

@@ -150,8 +150,7 @@ def _skipped(options: Options) -> int:
 def index_keys(path: Path) -> list[bytes]:
     """Return the keys of an SST file's index, each at or behind the last one of a block.
 
-    Of an index in partitions they are those of the partitions. If it can't be made out, it is a
-    FormatError.
+    If it can't be made out, as one in partitions, it is a FormatError.
     """
     try:
         with path.open("rb") as file:
@@ -161,7 +160,7 @@ def index_keys(path: Path) -> list[bytes]:
         keys = list(_keys(block, is_delta=is_delta))
         return keys if is_user_key else [each[:-_TRAILER] for each in keys]
     except (IndexError, KeyError, ValueError, OSError) as error:
-        message = f"the index of {path.name} can't be made out"
+        message = f"the index of {path.name} can't be made out: it is damaged, or in partitions"
         raise FormatError(message) from error
 
 

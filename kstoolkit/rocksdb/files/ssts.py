@@ -41,7 +41,7 @@ _FOOTER_BYTES = 53
 _LEGACY_FOOTER_BYTES = 48
 _TRAILER_BYTES = 5  # of each block: its compression and its checksum
 _CHECKED_FOOTER = 6  # since then a footer gives the metaindex's size and not its place
-_WITH_FIRST_KEYS = 3  # RocksDB's kBinarySearchWithFirstKey
+_FLAT_INDEXES = {0, 1}  # RocksDB's kBinarySearch and kHashSearch
 _LARGEST_BLOCK = 64 << 20  # a metaindex or properties larger than this are damaged
 _VARINT_BITS = 63
 
@@ -109,14 +109,14 @@ def _properties(file: BinaryIO) -> dict[str, bytes]:
 def index_handle(file: BinaryIO) -> tuple[int, int, bool, bool]:
     """Return where a file's index is, its size, and what its keys and values are.
 
-    That is: keys without sequence numbers, and values of which only the first is whole. A file
-    whose index holds the blocks' first keys too is a ValueError.
+    That is: keys without sequence numbers, and values of which only the first is whole. An index in
+    partitions, or with the blocks' first keys, is a ValueError.
     """
     footer, told = _footer(file), _properties(file)
     if footer is None:
         raise KeyError(file.name)
     kind = int.from_bytes(told.get("rocksdb.block.based.table.index.type", b"\0"), "little")
-    if kind == _WITH_FIRST_KEYS:
+    if kind not in _FLAT_INDEXES:
         raise ValueError(kind)
     is_user_key, is_delta = (
         bool(as_count(told.get(f"rocksdb.index.{name}")))
