@@ -48,25 +48,26 @@ class LiveRows:
 
     Examples
     --------
-    >>> print(LiveRows(1_200_000, 1_100_000, 1_300_000))
+    >>> print(LiveRows(1_200_000, 1_100_000, 1_300_000, is_sample=True))
     1,200,000 (1,100,000 to 1,300,000, by a sample)
     """
 
     number: int
     least: int
     most: int
+    is_sample: bool = False
 
     def figures(self) -> tuple[Figure, ...]:
         """Return what is known as evidence."""
         found = Figure("live_rows", self.number, Source.STORE)
-        if self.least == self.most:
+        if not self.is_sample:
             return (found,)
         error = Figure("live_rows_error", (self.most - self.least) // 2, Source.STORE)
         return (found, error)
 
     def __str__(self) -> str:
         about = format_count(self.number)
-        if self.least == self.most:
+        if not self.is_sample:
             return about
         return f"{about} ({format_count(self.least)} to {format_count(self.most)}, by a sample)"
 
@@ -100,7 +101,7 @@ def estimated_live_rows(
         raise FormatError(message)
     mean, error = fmean(shares), _TWO_SIDED * stdev(shares) / sqrt(len(shares))
     least, most = max(0.0, mean - error), min(1.0, mean + error)
-    return LiveRows(*(round(entries * each) for each in (mean, least, most)))
+    return LiveRows(*(round(entries * each) for each in (mean, least, most)), is_sample=True)
 
 
 def _counting() -> Options:
