@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kstoolkit.records import Figure, Records
-    from kstoolkit.rocksdb.advice.advice import Advice, Circumstances
+    from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Circumstances
     from kstoolkit.rocksdb.advice.enginemetrics import EngineMetrics
     from kstoolkit.rocksdb.files.ssts import Level
     from kstoolkit.rocksdb.files.summary import StoreSummary
@@ -307,7 +307,12 @@ def advice(
         "metrics": _metrics_given(metrics, progress),
         "client_config": settings_in(client_config),
     }
-    found = _view(path, lambda one, stores: _known(one).advice(instances=instances * stores, **told))
+
+    def advised(one: Store, stores: int) -> AdviceList:
+        all_told: Circumstances = {**told, "instances": instances * stores}
+        return _known(one).advice(**all_told)
+
+    found = _view(path, advised)
     if found is None:
         return
     if as_json:

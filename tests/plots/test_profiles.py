@@ -151,7 +151,7 @@ def test_the_column_family_is_named() -> None:
 def test_much_advice_is_thinned() -> None:
     axes: Any = drawn(AdviceList([ONE] * 60, {}).plot())
     assert len(row_names(axes)) == 40
-    assert axes.get_xlabel() == "the first 40 of 75 rows"
+    assert axes.get_xlabel() == "the first 40 of 86 rows"
 
 
 @pytest.mark.parametrize("text", HOSTILE)

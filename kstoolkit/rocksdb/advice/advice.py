@@ -201,10 +201,12 @@ def check_circumstances(given: Circumstances) -> None:
         if name in _LEAST_ONE and value is not None:
             check_whole(name, value, least=1, hint=_LEAST_ONE[name])
     _check_tickers(given.get("tickers"))
-    if (metrics := given.get("metrics")) is not None and not isinstance(metrics, EngineMetrics):
+    metrics: object = given.get("metrics")
+    if metrics is not None and not isinstance(metrics, EngineMetrics):
         message = f"metrics is a {type(metrics).__name__}."
         raise ConfigurationError(message, hint="Give kst.read_metrics(...), or kst.read_progress.")
-    if not isinstance(given.get("client_config") or {}, Mapping):
+    settings: object = given.get("client_config") or {}
+    if not isinstance(settings, Mapping):
         message = "client_config is no mapping of settings."
         raise ConfigurationError(message, hint="Give {'max.poll.interval.ms': '300000'}.")
 

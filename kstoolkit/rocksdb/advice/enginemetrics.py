@@ -7,7 +7,7 @@ Kafka Streams' names are those of KIP-471, KIP-607 and KIP-989 and of Kafka's co
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kstoolkit.errors import Option, naming
 from kstoolkit.records import Figure, Record, Records, Source, counted
@@ -130,10 +130,6 @@ class EngineMetrics(Records[StoreMetrics]):
             total += usage if is_another else 0
             before = (capacity, usage)
         return total if told else None
-
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """Return the figures of each store as plain values."""
-        return [row.to_dict() for row in self.rows]
 
 
 _NEARLY = 1.02

@@ -234,10 +234,11 @@ def _parts_told(facts: Facts) -> tuple[Mapping[str, float], Source]:
     every = facts.all_metrics
     if every is None:
         return facts.tickers.counts, facts.tickers.source
-    told = (every.sum_of("size-all-mem-tables"), every.caches_bytes())
-    told = (*told, every.sum_of("estimate-table-readers-mem"))
-    names = (*_PARTS, _READERS)
-    return {n: round(v) for n, v in zip(names, told, strict=True) if v is not None}, Source.METRICS
+    told: dict[str, float | None] = {_PARTS[1]: every.caches_bytes()}
+    for name in (_PARTS[0], _READERS):
+        told[name] = every.sum_of(name.removeprefix("rocksdb."))
+    known = {name: round(value) for name, value in told.items() if value is not None}
+    return known, Source.METRICS
 
 
 def _check_judged(facts: Facts) -> None:

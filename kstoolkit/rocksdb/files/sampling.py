@@ -101,7 +101,8 @@ def estimated_live_rows(
         raise FormatError(message)
     mean, error = fmean(shares), _TWO_SIDED * stdev(shares) / sqrt(len(shares))
     least, most = max(0.0, mean - error), min(1.0, mean + error)
-    return LiveRows(*(round(entries * each) for each in (mean, least, most)), is_sample=True)
+    number, low, high = (round(entries * each) for each in (mean, least, most))
+    return LiveRows(number, low, high, is_sample=True)
 
 
 def _counting() -> Options:
@@ -129,7 +130,7 @@ def _share(store: Rdict, options: Options, start: bytes, end: bytes | None) -> f
     """Return which share of the entries between two keys is alive; None if there are none."""
     before, how = _skipped(options), ReadOptions()
     how.set_total_order_seek(v=True)
-    how.fill_cache(v=False)
+    how.fill_cache(False)  # type: ignore[call-arg]  # noqa: FBT003 - not as its stub says
     if end is not None:
         how.set_iterate_upper_bound(end)
     rows, alive = store.iter(how), 0
