@@ -98,7 +98,7 @@ def _poll_gaps(facts: Facts) -> Iterator[Advice]:
     late = "longer than" if gap.value > allowed.value else "near to"
     records = facts.setting("max.poll.records", 1_000)  # as Kafka Streams sets it
     yield Advice(
-        rule="stalls, late polls, rebalances",
+        rule="late polls after stalls",
         symptom=f"{why} polls came {gap.value / 1_000:,.0f} s apart, {late} the "
         f"{allowed.value / 1_000:,.0f} s after which the group evicts a member and rebalances",
         evidence=(
@@ -444,7 +444,7 @@ def _backward_time(keys: Sequence[bytes]) -> int | None:
 ENGINE_RULES: dict[str, Callable[[Facts], Iterator[Advice]]] = {
     "background errors": _background_errors,
     "write stalls": _stalls,
-    "stalls, late polls, rebalances": _poll_gaps,
+    "late polls after stalls": _poll_gaps,
     "slow restore": _slow_restore,
     "level 1 does not fit level 0": _level_base,
     "long commits": _long_commits,
