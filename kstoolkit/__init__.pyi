@@ -23,6 +23,8 @@ from .kafka.outputs import kafka_changelog as kafka_changelog
 from .kafka.outputs import kafka_findings as kafka_findings
 from .kafka.producing import produce as produce
 from .operations.checkup import checkup as checkup
+from .operations.enginemetrics import read_metrics as read_metrics
+from .operations.enginemetrics import read_progress as read_progress
 from .operations.lag import lag as lag
 from .operations.lookup import Lookup as Lookup
 from .operations.metrics import serve_metrics as serve_metrics

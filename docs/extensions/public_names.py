@@ -101,7 +101,10 @@ GROUPS = {
     "operating": Group(
         title="Operate",
         text="How a run or a group stands, what it takes, and how it is set back.",
-        names=("checkup", "lag", "reset", "serve_metrics", "spark_memory"),
+        names=(
+            *("checkup", "lag", "reset", "serve_metrics", "spark_memory"),
+            *("read_metrics", "read_progress"),
+        ),
     ),
     "looking": Group(
         title="Panels and reports",

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, argument, optional
+from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, argument, optional, settings_in
 from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record
+from kstoolkit.rocksdb.advice.advice import by_cause, said_of_cause
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.units import format_bytes, format_count
 
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kstoolkit.records import Figure, Records
-    from kstoolkit.rocksdb.advice.advice import Advice
+    from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Circumstances
+    from kstoolkit.rocksdb.advice.enginemetrics import EngineMetrics
     from kstoolkit.rocksdb.files.ssts import Level
     from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.log.jobs import LogRows
@@ -218,6 +221,18 @@ _SEGMENTS = typer.Option(
 )
 _ITERATORS = optional("N", "How many iterators are open at once in each.", "unknown", min=0)
 _PID = optional("N", "The writer's process, on this machine.", "none is measured", min=1)
+_METRICS = optional(
+    "URL|FILE",
+    "What Kafka Streams tells Prometheus by jmx_prometheus_javaagent, at http://host:port/metrics "
+    "or in a file; best at metrics.recording.level=DEBUG.",
+    "none are judged by",
+)
+_PROGRESS = optional(
+    "FILE", "The progress of a query of Spark's, one JSON object a line.", "none is judged by"
+)
+_CLIENT_CONFIG = optional(
+    "FILE", "The writer's settings of Kafka, one name=value a line.", "none are judged"
+)
 PROFILE = optional(
     "NAME", "What its writer opens it with: see kstoolkit profile.", "its OPTIONS file"
 )
@@ -274,21 +289,30 @@ def advice(
     instances: int = _INSTANCES,
     pid: int | None = _PID,
     profile: str | None = PROFILE,
+    metrics: str | None = _METRICS,
+    progress: str | None = _PROGRESS,
+    client_config: str | None = _CLIENT_CONFIG,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print what to change in a store, and the evidence.
 
-    Without evidence there is no advice; rules that lack figures to judge by are named on stderr.
+    Without evidence there is no advice; what keeps rules from being judged is named on stderr.
     The fields of --json: rule, symptom, evidence, option, direction, effect, cost, link,
     column_family. Of a store in several RocksDB, which all count as open at once, each has store.
     """
-    known = _named(profile)
-    found = _view(
-        path,
-        lambda one, stores: _known(one).advice(
-            bound_bytes=bound_bytes, instances=instances * stores, pid=pid, profile=known
-        ),
-    )
+    told: Circumstances = {
+        "bound_bytes": bound_bytes,
+        "pid": pid,
+        "profile": _named(profile),
+        "metrics": _metrics_given(metrics, progress),
+        "client_config": settings_in(client_config),
+    }
+
+    def advised(one: Store, stores: int) -> AdviceList:
+        all_told: Circumstances = {**told, "instances": instances * stores}
+        return _known(one).advice(**all_told)
+
+    found = _view(path, advised)
     if found is None:
         return
     if as_json:
@@ -301,16 +325,27 @@ def advice(
     if not found:
         note("Nothing to advise, as far as could be judged.")
     for why, rules in _unjudged(found).items():
-        note(f"Not judged: {', '.join(rules)}: {in_flags(why)}.")
+        note(f"{said_of_cause(in_flags(why), rules)}.")
+
+
+def _metrics_given(metrics: str | None, progress: str | None) -> EngineMetrics | None:
+    if metrics is None and progress is None:
+        return None
+    from kstoolkit.operations.enginemetrics import read_metrics, read_progress  # noqa: PLC0415
+
+    if metrics is not None and progress is not None:
+        message = "--metrics and --progress are both given."
+        raise ConfigurationError(message, hint="A store has one writer: give what that one tells.")
+    return read_progress(str(progress)) if metrics is None else read_metrics(metrics)
 
 
 def _unjudged(found: StoreRecords[Advice]) -> dict[str, list[str]]:
     """Return which rules could not be judged, by why; of several stores each reason once."""
     reasons: dict[str, list[str]] = {}
     for advice in found.by_store.values():
-        for rule, why in getattr(advice, "unjudged", {}).items():
-            rules = reasons.setdefault(why, [])
-            rules += [] if rule in rules else [rule]
+        for why, rules in by_cause(getattr(advice, "unjudged", {})).items():
+            known = reasons.setdefault(why, [])
+            known += [each for each in rules if each not in known]
     return reasons
 
 

@@ -265,3 +265,29 @@ def _operators(told: Mapping[str, Any]) -> Iterator[tuple[Labels, Mapping[str, A
     """Return each operator's figures; the position tells apart two of one name."""
     for position, each in enumerate(told["stateOperators"]):
         yield (("operator", each["operatorName"]), ("position", str(position))), each
+
+
+_OF_OPERATOR = (
+    *("numRowsTotal", "numStateStoreInstances", "memoryUsedBytes"),
+    *("commitTimeMs", "allUpdatesTimeMs", "allRemovalsTimeMs"),
+)
+
+
+def operators_in_all(told: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], dict[str, float]]:
+    """Return each operator's figures by Spark's names, by its position and name.
+
+    What counts one batch is summed, of all else the latest value stands; how long parts of a batch
+    took is that of the slowest. ``batchId`` is the latest one's.
+    """
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    sums = {each.key for each in _FIGURES if each.adds_up}
+    for progress in told:
+        for labels, operator in _operators(progress):
+            values = found.setdefault((labels[1][1], labels[0][1]), {})
+            for name, value in operator.get("customMetrics", {}).items():
+                values[name] = value + (values.get(name, 0) if name in sums else 0)
+            for name in _OF_OPERATOR:
+                before = values.get(name, 0) if name.endswith("Ms") else 0
+                values[name] = max(before, operator.get(name, 0))
+            values["batchId"] = progress.get("batchId", 0)
+    return {whose: {name: float(each) for name, each in of.items()} for whose, of in found.items()}

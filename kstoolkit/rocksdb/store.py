@@ -10,15 +10,16 @@ import resource
 from collections import Counter
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Unpack
 
 from kstoolkit.errors import FormatError, InputError, UserError
-from kstoolkit.records import Closing, Source
+from kstoolkit.records import Closing, Figure, Source
 from kstoolkit.rocksdb.advice.advice import Facts, FamilyFacts, WriterTickers, check_circumstances
+from kstoolkit.rocksdb.advice.enginemetrics import NO_METRICS
 from kstoolkit.rocksdb.advice.rules import advice_on, may_be_wide
 from kstoolkit.rocksdb.faults import (
     ColumnFamilyError,
-    DamagedStoreError,
     NoStoreError,
     StoreClosedError,
     StoreFault,
@@ -27,6 +28,8 @@ from kstoolkit.rocksdb.faults import (
 from kstoolkit.rocksdb.files.damage import View, pass_over, readable_rows, rows_of
 from kstoolkit.rocksdb.files.keystats import key_stats_of
 from kstoolkit.rocksdb.files.options import option_in, read_options
+from kstoolkit.rocksdb.files.place import place_of
+from kstoolkit.rocksdb.files.sampling import LiveRows, estimated_live_rows
 from kstoolkit.rocksdb.files.ssts import levels_of, ssts_of
 from kstoolkit.rocksdb.files.summary import summary_of
 from kstoolkit.rocksdb.log.jobs import LogRows
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.records import Records
     from kstoolkit.rocksdb.advice.advice import AdviceList, Circumstances
+    from kstoolkit.rocksdb.advice.enginemetrics import StoreMetrics
     from kstoolkit.rocksdb.files.damage import Losses
     from kstoolkit.rocksdb.files.keystats import KeyStats
     from kstoolkit.rocksdb.files.options import OptionsSection
@@ -337,7 +341,7 @@ class Store(Closing):
         ConfigurationError
             If something is given that makes no sense.
         """
-        return advice_on(_facts_of(self, circumstances))
+        return advice_on(_facts_of(self, self._shadow.path, circumstances))
 
     def close(self) -> None:
         """Close the store, and remove what was made to read it; a second time does nothing."""
@@ -422,31 +426,36 @@ def _memtables(profile: Profile) -> tuple[int | None, int | None]:
 _MOST_COUNTED = 2_000_000
 """Entries that are read in about a second."""
 
-_OR_GIVEN = "or give those of its metrics (in Python: tickers=...)"
+_KEYS = 1_000
 _NO_STATISTICS = (
-    f"the writer's log holds no counters: it takes statistics=True and level INFO; {_OR_GIVEN}"
+    "the writer's log holds no counters: it takes statistics=True and level INFO; or give those of "
+    "its metrics (in Python: tickers=...)"
 )
 
 
-def _facts_of(store: Store, circumstances: Circumstances) -> Facts:
+def _facts_of(store: Store, scratch: Path, circumstances: Circumstances) -> Facts:
     """Return the facts on a store: what is given, and what it, its log and the system tell."""
     check_circumstances(circumstances)
     log, no_log = _log(store)
-    limit, pid = circumstances.get("open_files_limit"), circumstances.get("pid")
-    own_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    pid, every = circumstances.get("pid"), circumstances.get("metrics")
     given, instances = circumstances.get("profile"), circumstances.get("instances", 1)
     profile = None if given is None else profile_given(given)
+    metrics, no_metrics = (None, NO_METRICS) if every is None else every.of(store.path)
     # Before rows are read, which fills the cache.
     memory = store.memory(profile=profile, instances=instances)
     return Facts(
-        families=[_family(store, each) for each in store.column_families],
+        families=[_family(store, scratch, each) for each in store.column_families],
         stalls=LogRows([], "stalls", no_log) if log is None else log.stalls(),
         flushes=LogRows([], "flushes", no_log) if log is None else log.flushes(),
         writes=write_amplification([], no_log) if log is None else log.write_amplification(),
         tickers=_tickers(log, no_log, circumstances.get("tickers")),
         memory=memory,
-        open_files_limit=own_limit if limit is None else limit,
-        limit_source=Source.OPENER if limit is None else Source.GIVEN,
+        open_files_limit=_limit(circumstances.get("open_files_limit"), pid, metrics),
+        metrics=metrics,
+        why_no_metrics=no_metrics,
+        all_metrics=every,
+        settings=circumstances.get("client_config"),
+        place=place_of(store.path),
         profile=profile,
         process=None if pid is None else process_memory(pid),
         bound_bytes=circumstances.get("bound_bytes"),
@@ -454,20 +463,43 @@ def _facts_of(store: Store, circumstances: Circumstances) -> Facts:
     )
 
 
-def _family(store: Store, name: str) -> FamilyFacts:
-    summary = store.summary(name)
-    live_rows, why = _live_rows(store, name, summary) if may_be_wide(summary) else (None, None)
-    return FamilyFacts(name, store.profile(name), store.ssts(name), summary, live_rows, why)
+def _limit(given: int | None, pid: int | None, metrics: StoreMetrics | None) -> Figure | None:
+    """Return how many files the writer may open; None if nothing tells."""
+    if given is not None:
+        return Figure("open_files_limit", given, Source.GIVEN)
+    if metrics is not None and "process-max-fds" in metrics.values:
+        return metrics.figure("process-max-fds")
+    with suppress(OSError, ValueError, AttributeError):
+        if pid is not None:
+            told = resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
+            return Figure("open_files_limit", told, Source.SYSTEM)
+    return None
 
 
-def _live_rows(store: Store, name: str, summary: StoreSummary) -> tuple[int | None, str | None]:
-    """Return how many rows can be read, or None and why they were not counted."""
-    if summary.num_entries > _MOST_COUNTED:
-        return None, f"it takes reading all rows, and there are more than {_MOST_COUNTED:,} entries"
-    try:
-        return sum(1 for _ in store.iter_rows(cf=name)), None
-    except (DamagedStoreError, StoreFault) as error:
-        return None, error.message.rstrip(".")
+def _family(store: Store, scratch: Path, name: str) -> FamilyFacts:
+    summary, ssts = store.summary(name), store.ssts(name)
+    live_rows: LiveRows | None = None
+    why = None
+    if may_be_wide(summary):
+        try:
+            live_rows = _live_rows(store, scratch, name, ssts)
+        except (FormatError, StoreFault) as error:
+            why = error.message.rstrip(".")
+    return FamilyFacts(name, store.profile(name), ssts, summary, live_rows, why, _keys(store, name))
+
+
+def _live_rows(store: Store, scratch: Path, name: str, ssts: Records[Sst]) -> LiveRows:
+    """Return how many rows can be read, of many by a sample."""
+    if sum(each.num_entries for each in ssts) > _MOST_COUNTED:
+        return estimated_live_rows(scratch, name, ssts)
+    rows = sum(1 for _ in store.iter_rows(cf=name))
+    return LiveRows(rows, rows, rows)
+
+
+def _keys(store: Store, name: str) -> list[bytes]:
+    with suppress(FormatError, StoreFault):
+        return [key for key, _ in islice(store.iter_rows(cf=name), _KEYS)]
+    return []
 
 
 def _log(store: Store) -> tuple[StoreLog | None, str]:
@@ -482,8 +514,8 @@ def _tickers(log: StoreLog | None, no_log: str, given: Mapping[str, int] | None)
     if given is not None:
         return WriterTickers(given, Source.METRICS)
     if log is None:
-        return WriterTickers({}, Source.LOG, f"{no_log}; {_OR_GIVEN}")
+        return WriterTickers({}, Source.LOG, no_log)
     dumps = log.stats()
     last = next((each.tickers for each in reversed(dumps) if each.tickers), {})
-    why_none = f"{dumps.unknown}; {_OR_GIVEN}" if dumps.unknown else _NO_STATISTICS
+    why_none = dumps.unknown or _NO_STATISTICS
     return WriterTickers(last, Source.LOG) if last else WriterTickers({}, Source.LOG, why_none)

@@ -19,6 +19,8 @@ from tests.jdk import compiler
 from tests.kafka.clients import make_topic
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kstoolkit.kafka.broker import Broker
 
 SOURCE = Path(__file__).parent / "java" / "LiveApplication.java"
@@ -92,10 +94,18 @@ def ran(broker: Broker, classes: Path, folder: Path, name: str, form: str) -> Li
 
 
 def application(
-    broker: Broker, classes: Path, folder: Path, name: str, form: str, *, number: int
+    broker: Broker,
+    classes: Path,
+    folder: Path,
+    name: str,
+    form: str,
+    *,
+    number: int,
+    java_options: Sequence[str] = (),
 ) -> Live:
     """Return what the application makes of so many records of its topics."""
     java = [str(find_java().home / "bin" / "java"), "-Xmx256m", "-XX:TieredStopAtLevel=1"]
+    java += java_options
     classpath = ["-cp", f"{classes}{os.pathsep}{_jars()}", SOURCE.stem]
     _run(*java, *classpath, broker.bootstrap, str(folder), str(number), form, name)
     return Live(broker, name, folder)

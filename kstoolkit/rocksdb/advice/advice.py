@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Figure, Record, Records, Source, counted
+from kstoolkit.rocksdb.advice.enginemetrics import NO_METRICS, EngineMetrics
 from kstoolkit.rocksdb.memory.planning import check_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kstoolkit.rocksdb.advice.enginemetrics import StoreMetrics
+    from kstoolkit.rocksdb.files.place import Place
+    from kstoolkit.rocksdb.files.sampling import LiveRows
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.log.jobs import Flush, LogRows, Stall
@@ -95,6 +99,25 @@ class Unjudged(Exception):  # noqa: N818 - of one rule; the others go on
         self.why = why
 
 
+def by_cause(unjudged: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return which rules could not be judged, by why."""
+    causes: dict[str, list[str]] = {}
+    for rule, why in unjudged.items():
+        causes.setdefault(why, []).append(rule)
+    return causes
+
+
+def said_of_cause(why: str, rules: Sequence[str]) -> str:
+    """Return in a sentence which rules one cause keeps from being judged.
+
+    Examples
+    --------
+    >>> said_of_cause("there is no log", ["flush too small", "write amplification"])
+    'Not judged: there is no log (2 rules: flush too small, write amplification)'
+    """
+    return f"Not judged: {why} ({counted(len(rules), 'rules')}: {', '.join(rules)})"
+
+
 class AdviceList(Records[Advice]):
     """The advice there is, and which rules could not be judged.
 
@@ -116,7 +139,7 @@ class AdviceList(Records[Advice]):
         self.unjudged = dict(unjudged)
 
     def __str__(self) -> str:
-        silent = [f"{rule}: not judged ({why})" for rule, why in self.unjudged.items()]
+        silent = [said_of_cause(*each) for each in by_cause(self.unjudged).items()]
         return "\n".join([*map(str, self.rows), *silent])
 
     def __repr__(self) -> str:
@@ -152,7 +175,13 @@ class Circumstances(TypedDict, total=False):
     pid
         The writer's process, on this machine.
     open_files_limit
-        How many files the writer may open; None: as many as this process.
+        How many files the writer may open; None: what its metrics tell, or its process if ``pid``
+        says which.
+    metrics
+        What the writer's engine tells of its stores, by ``kst.read_metrics`` or
+        ``kst.read_progress``.
+    client_config
+        The writer's settings, by Kafka's names (``"max.poll.interval.ms"``).
     """
 
     bound_bytes: int | None
@@ -161,6 +190,8 @@ class Circumstances(TypedDict, total=False):
     tickers: Mapping[str, int] | None
     pid: int | None
     open_files_limit: int | None
+    metrics: EngineMetrics | None
+    client_config: Mapping[str, str] | None
 
 
 def check_circumstances(given: Circumstances) -> None:
@@ -170,6 +201,14 @@ def check_circumstances(given: Circumstances) -> None:
         if name in _LEAST_ONE and value is not None:
             check_whole(name, value, least=1, hint=_LEAST_ONE[name])
     _check_tickers(given.get("tickers"))
+    metrics: object = given.get("metrics")
+    if metrics is not None and not isinstance(metrics, EngineMetrics):
+        message = f"metrics is a {type(metrics).__name__}."
+        raise ConfigurationError(message, hint="Give kst.read_metrics(...), or kst.read_progress.")
+    settings: object = given.get("client_config") or {}
+    if not isinstance(settings, Mapping):
+        message = "client_config is no mapping of settings."
+        raise ConfigurationError(message, hint="Give {'max.poll.interval.ms': '300000'}.")
 
 
 def _check_tickers(tickers: object) -> None:
@@ -194,14 +233,15 @@ def _check_names(given: Circumstances) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FamilyFacts:
-    """A column family; its rows are counted only if a rule needs that, and if they are few."""
+    """A column family; its rows are counted only if a rule needs that; ``keys`` are a few."""
 
     name: str
     profile: Profile | None
     ssts: Sequence[Sst]
     summary: StoreSummary
-    live_rows: int | None = None
+    live_rows: LiveRows | None = None
     why_not_counted: str | None = None
+    keys: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +259,10 @@ class WriterTickers:
         except KeyError as error:
             raise Unjudged(self.why_none) from error
 
+    def has(self, *names: str) -> bool:
+        """Return whether all of some counters are told."""
+        return all(f"rocksdb.{name}" in self.counts for name in names)
+
     def figures(self, *names: str) -> tuple[Figure, ...]:
         """Return counters as evidence."""
         whole = [f"rocksdb.{name}" for name in names]
@@ -235,9 +279,46 @@ class Facts:
     writes: WriteAmplification
     tickers: WriterTickers
     memory: MemoryParts
-    open_files_limit: int
-    limit_source: Source = Source.GIVEN
+    open_files_limit: Figure | None = None
+    metrics: StoreMetrics | None = None
+    why_no_metrics: str = NO_METRICS
+    all_metrics: EngineMetrics | None = None
+    settings: Mapping[str, str] | None = None
+    place: Place | None = None
     profile: Profile | None = None
     process: ProcessMemory | None = None
     bound_bytes: int | None = None
     instances: int = 1
+
+    def metric(self, *names: str) -> Figure | None:
+        """Return the first of some figures of the metrics that there is."""
+        return next(iter(self.told(*names)), None)
+
+    def told(self, *names: str) -> tuple[Figure, ...]:
+        """Return those of some figures that the metrics have."""
+        return () if self.metrics is None else self.metrics.told(*names)
+
+    def counters(self, *names: str) -> list[int]:
+        """Return counters for which metrics could stand; without them nothing is judged."""
+        if not self.tickers.has(*names):
+            raise Unjudged(self.why_none)
+        return self.tickers.of(*names)
+
+    def needed(self, *names: str) -> Figure:
+        """Return the same; without one nothing is judged."""
+        found = self.metric(*names)
+        if found is None:
+            raise Unjudged(self.why_none)
+        return found
+
+    @property
+    def why_none(self) -> str:
+        """Why a figure of the metrics is not there."""
+        return self.why_no_metrics if self.metrics is None else self.metrics.why_none
+
+    def setting(self, name: str, default: float | None = None) -> Figure | None:
+        """Return a number among the writer's settings, or that Kafka takes if it says none."""
+        try:
+            return Figure(name, int((self.settings or {})[name]), Source.GIVEN)
+        except (KeyError, ValueError):
+            return None if default is None else Figure(f"{name} by default", default, Source.GIVEN)

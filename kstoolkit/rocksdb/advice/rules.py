@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from kstoolkit.errors import Option, naming
 from kstoolkit.records import Figure, Source, counted
 from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Unjudged
+from kstoolkit.rocksdb.advice.enginerules import ENGINE_RULES, stall_figures
 from kstoolkit.rocksdb.memory.measured import lacking
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from kstoolkit.records import Record
     from kstoolkit.rocksdb.advice.advice import Facts, FamilyFacts
@@ -36,6 +37,11 @@ _LEAST_FILES = 50
 _SMALL_FILE_BYTES = 2 << 20
 _MOST_OF_LIMIT = 0.5
 _NO_OPTIONS = "there is no OPTIONS file"
+_NO_LIMIT = naming(
+    "how many files the writer may open is not known: {metrics} or {pid} tells it",
+    metrics=Option("metrics", "..."),
+    pid=Option("pid", "..."),
+)
 
 
 def _figures(record: Record, *names: str) -> tuple[Figure, ...]:
@@ -63,7 +69,7 @@ def may_be_wide(summary: StoreSummary) -> bool:
 
 def _too_wide(family: FamilyFacts) -> Advice | None:
     summary, profile, rows = family.summary, family.profile, family.live_rows
-    if rows is None or summary.num_entries <= _MOST_SPACE_AMPLIFICATION * rows:
+    if rows is None or summary.num_entries <= _MOST_SPACE_AMPLIFICATION * rows.most:
         return None
     universal = profile is not None and profile.compaction_style == "universal"
     keep_up = "max_background_jobs, level0_file_num_compaction_trigger"
@@ -71,10 +77,10 @@ def _too_wide(family: FamilyFacts) -> Advice | None:
     return Advice(
         rule="space amplification",
         symptom=f"the files hold {format_count(summary.num_entries)} entries, of which "
-        f"{format_count(rows)} are alive",
+        f"{rows} are alive",
         evidence=(
             *(each for each in told if each.value is not None),
-            Figure("live_rows", rows, Source.STORE),
+            *rows.figures(),
         ),
         option="universal_max_size_amplification_percent" if universal else keep_up,
         direction="lower, or take the level style" if universal else "let compactions keep up",
@@ -139,7 +145,10 @@ def _open_files(facts: Facts) -> Iterator[Advice]:
     most = profiles[0].max_open_files
     files = sum(len(each.ssts) for each in facts.families)
     opened = (files if most < 0 else min(files, most)) * facts.instances
-    if opened <= _MOST_OF_LIMIT * facts.open_files_limit:
+    limit, open_now = facts.open_files_limit, facts.metric("process-open-fds")
+    if limit is None:
+        raise Unjudged(_NO_LIMIT)
+    if max(opened, 0 if open_now is None else open_now.value) <= _MOST_OF_LIMIT * limit.value:
         return
     stores = counted(facts.instances, "such stores")
     yield Advice(
@@ -148,7 +157,8 @@ def _open_files(facts: Facts) -> Iterator[Advice]:
         evidence=(
             Figure("num_files", files, Source.STORE),
             Figure("max_open_files", most, Source.OPTIONS),
-            Figure("open_files_limit", facts.open_files_limit, facts.limit_source),
+            limit,
+            *([] if open_now is None else [open_now]),
             Figure("instances", facts.instances, Source.GIVEN),
         ),
         option="max_open_files",
@@ -210,20 +220,32 @@ def _by_formula(facts: Facts, bound: int) -> list[Figure]:
 
 def _by_parts(facts: Facts, bound: int) -> list[Figure]:
     """Return RocksDB's own parts, as the writer's metrics tell them, if they are over the bound."""
-    counts = facts.tickers.counts
+    counts, source = _parts_told(facts)
     # Memtables may take their room from the cache, whose usage then holds them: never both.
     least = max(counts.get(name, 0) for name in _PARTS) + counts.get(_READERS, 0)
     if least <= bound:
         return []
     names = [name for name in (*_PARTS, _READERS) if name in counts]
-    return [Figure(name, counts[name], facts.tickers.source) for name in names]
+    return [Figure(name, counts[name], source) for name in names]
+
+
+def _parts_told(facts: Facts) -> tuple[Mapping[str, float], Source]:
+    """Return the parts that are told: as counters, or by all stores that the metrics have."""
+    every = facts.all_metrics
+    if every is None:
+        return facts.tickers.counts, facts.tickers.source
+    told: dict[str, float | None] = {_PARTS[1]: every.caches_bytes()}
+    for name in (_PARTS[0], _READERS):
+        told[name] = every.sum_of(name.removeprefix("rocksdb."))
+    known = {name: round(value) for name, value in told.items() if value is not None}
+    return known, Source.METRICS
 
 
 def _check_judged(facts: Facts) -> None:
     """Check that being under the bound is known: that the formula or the parts tell."""
     plan = facts.memory.plan
     why = f"{_NO_OPTIONS} to work out what the writer needs" if plan is None else lacking(plan)
-    if not why or facts.tickers.counts.keys() >= {*_PARTS, _READERS}:
+    if not why or _parts_told(facts)[0].keys() >= {*_PARTS, _READERS}:
         return
     rss = None if facts.process is None else facts.process.rss_bytes
     if rss is not None:
@@ -251,7 +273,15 @@ _MOST_INDEX_MISSES = 0.05
 _LEAST_BLOOM_USEFULNESS = 0.9
 _MOST_ABSENT = 0.2
 _MOST_OPEN_ITERATORS = 50
-_MOST_PINNED = 0.25
+_LONGEST_ITERATOR_MS = 600_000
+_OLDEST = "oldest-iterator-open-since-ms"
+_KEPT = (
+    ("block-cache-pinned-usage", "block-cache-capacity", 0.25),
+    ("size-all-mem-tables", "cur-size-all-mem-tables", 1.5),
+    ("total-sst-files-size", "live-sst-files-size", 1.2),
+)
+"""What is kept, of what, and from which share of that on."""
+
 _LEAST_DATA_HITS = 0.5
 _THIN_SHARE = 0.05
 """A cache share below this part of a store's files serves few of its reads."""
@@ -262,24 +292,43 @@ _BLOOM = ("bloom.filter.useful", "bloom.filter.full.positive", "bloom.filter.ful
 _GETS = ("memtable.miss", "l0.hit", "l1.hit", "l2andup.hit")
 _ITERATORS = ("num.iterator.created", "num.iterator.deleted")
 _DATA = ("block.cache.data.hit", "block.cache.data.miss")
+_INDEX_RATIO, _FILTER_RATIO = "block-cache-index-hit-ratio", "block-cache-filter-hit-ratio"
+_DATA_RATIO = "block-cache-data-hit-ratio"
+_SPARK_BLOCKS = ("rocksdbReadBlockCacheHitCount", "rocksdbReadBlockCacheMissCount")
+_NO_READS = "the ratios of the last minute are 0, as they also are when nothing was read"
 
 
 def _index_and_filter_misses(facts: Facts) -> Iterator[Advice]:
     """Judge whether index and filter blocks were pushed out of the cache and read again."""
-    counts = facts.tickers.of(*_INDEX, *_INDEX_MISSES)
-    misses, lookups = sum(counts[2:]), sum(counts)
-    if lookups < _LEAST_LOOKUPS or misses <= _MOST_INDEX_MISSES * lookups:
+    missed, evidence = _index_misses(facts)
+    if missed <= _MOST_INDEX_MISSES:
         return
     yield Advice(
         rule="index and filter misses",
-        symptom=f"{misses / lookups:.0%} of the looks for an index or filter block missed",
-        evidence=facts.tickers.figures(*_INDEX, *_INDEX_MISSES),
+        symptom=f"{missed:.0%} of the looks for an index or filter block missed",
+        evidence=evidence,
         option="block_cache_bytes, pin_l0_filter_and_index_blocks_in_cache",
         direction="raise the first; turn the second on",
         effect="each get that now reads an index or filter block first reads one block less",
         cost="memory: as much as the cache grows; what is pinned is lost to data blocks",
         link=_CACHE,
     )
+
+
+def _index_misses(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
+    """Return which share missed: by counters, or by the worse of two ratios of a minute."""
+    if facts.tickers.has(*_INDEX, *_INDEX_MISSES) or not facts.metric(_INDEX_RATIO):
+        counts = facts.counters(*_INDEX, *_INDEX_MISSES)
+        is_much = sum(counts) >= _LEAST_LOOKUPS
+        share = sum(counts[2:]) / sum(counts) if is_much else 0.0
+        return share, facts.tickers.figures(*_INDEX, *_INDEX_MISSES)
+    profiles = [each.profile for each in facts.families if each.profile and each.ssts]
+    if profiles and not any(each.cache_index_and_filter_blocks for each in profiles):
+        return 0.0, ()  # they are not in the cache, and so are never pushed out of it
+    told = [each for each in facts.told(_INDEX_RATIO, _FILTER_RATIO) if each.value]
+    if not told:
+        raise Unjudged(_NO_READS)
+    return 1 - min(each.value for each in told), tuple(told)
 
 
 def _hash_index_unpinned(facts: Facts) -> Iterator[Advice]:
@@ -365,33 +414,45 @@ def _absent_keys(facts: Facts) -> Iterator[Advice]:
 
 
 def _iterator_pinning(facts: Facts) -> Iterator[Advice]:
-    """Judge whether iterators that stay open keep blocks and memtables in memory."""
-    memory = facts.memory
-    evidence: tuple[Figure, ...] = ()
-    pinned = memory.block_cache_pinned_bytes + (memory.memtables_pinned_bytes or 0)
-    if 0 < _MOST_PINNED * memory.block_cache_capacity_bytes < pinned:
-        names = ("block_cache_pinned_bytes", "memtables_pinned_bytes", "block_cache_capacity_bytes")
-        evidence = _figures(memory, *names)
-    try:
-        created, deleted = facts.tickers.of(*_ITERATORS)
-    except Unjudged:
-        if not evidence:
-            raise
-    else:
-        if created - deleted > _MOST_OPEN_ITERATORS:
-            evidence = (*facts.tickers.figures(*_ITERATORS), *evidence)
+    """Judge whether iterators or snapshots that stay open keep blocks, memtables and files."""
+    evidence = [*_open_iterators(facts), *_pinned(facts)]
     if not evidence:
         return
     yield Advice(
         rule="iterator pinning",
-        symptom="iterators stay open, and keep blocks and flushed memtables in memory",
-        evidence=evidence,
+        symptom="iterators stay open, and keep blocks, flushed memtables and deleted files",
+        evidence=tuple(evidence),
         option="the application's iterators",
         direction="close each as soon as it is read; readahead_bytes no larger than needed",
-        effect="blocks can be evicted again; the cache stays within its size",
+        effect="blocks can be evicted again, and files that compactions replaced leave the disk",
         cost="an iterator that is opened anew has to seek",
         link=f"{_WIKI}/Memory-usage-in-RocksDB#blocks-pinned-by-iterators",
     )
+
+
+def _open_iterators(facts: Facts) -> list[Figure]:
+    if facts.tickers.has(*_ITERATORS) or facts.metrics is None:
+        created, deleted = facts.counters(*_ITERATORS)
+        many = created - deleted > _MOST_OPEN_ITERATORS
+        return [*facts.tickers.figures(*_ITERATORS)] if many else []
+    number, since = facts.metric("num-open-iterators"), facts.metric(_OLDEST)
+    found = [number] if number and number.value > _MOST_OPEN_ITERATORS else []
+    now_ms = facts.metrics.read_at_ms
+    if since and since.value and now_ms and now_ms - since.value > _LONGEST_ITERATOR_MS:
+        age = Figure("oldest_iterator_open_s", (now_ms - since.value) // 1_000, since.source)
+        found += [age, *([] if number is None else [number])]
+    return list(dict.fromkeys(found))
+
+
+def _pinned(facts: Facts) -> list[Figure]:
+    """Return what is kept of caches and of files that are no part of the store any more."""
+    found: list[Figure] = []
+    for part, whole, share in _KEPT:
+        kept, of = facts.metric(part), facts.metric(whole)
+        if kept and of and kept.value - (of.value if share > 1 else 0) > _LEAST_BYTES:
+            found += [kept, of] if kept.value > share * of.value else []
+    versions = facts.metric("num-live-versions")
+    return found + ([versions] if found and versions else [])
 
 
 def _shared_too_thinly(facts: Facts) -> Iterator[Advice]:
@@ -400,18 +461,17 @@ def _shared_too_thinly(facts: Facts) -> Iterator[Advice]:
     if profile is None or profile.block_cache_bytes is None or profile.block_cache_shared is None:
         why = "which cache stores share is in no OPTIONS file: give {profile}"
         raise Unjudged(naming(why, profile=Option("profile", "...")))
-    hits, misses = facts.tickers.of(*_DATA)
-    lookups = hits + misses
+    hit, evidence = _data_hits(facts)
     share_bytes = profile.block_cache_bytes // facts.instances
     sst_bytes = sum(each.size_bytes for family in facts.families for each in family.ssts)
     thin = profile.block_cache_shared and share_bytes < _THIN_SHARE * sst_bytes
-    if not thin or lookups < _LEAST_LOOKUPS or hits >= _LEAST_DATA_HITS * lookups:
+    if not thin or hit >= _LEAST_DATA_HITS:
         return
     yield Advice(
         rule="cache shared too thinly",
-        symptom=f"{hits / lookups:.0%} of the looks for a data block found it in the cache",
+        symptom=f"{hit:.0%} of the looks for a data block found it in the cache",
         evidence=(
-            *facts.tickers.figures(*_DATA),
+            *evidence,
             Figure("block_cache_bytes", profile.block_cache_bytes, Source.PROFILE),
             Figure("instances", facts.instances, Source.GIVEN),
             Figure("share_of_the_cache_bytes", share_bytes, Source.FORMULA),
@@ -423,6 +483,19 @@ def _shared_too_thinly(facts: Facts) -> Iterator[Advice]:
         cost="as much more memory, once for all stores",
         link=_CACHE,
     )
+
+
+def _data_hits(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
+    """Return which share of the looks for data blocks hit; of too few, all of them."""
+    names, evidence = _DATA, facts.tickers.figures(*_DATA)
+    ratio, blocks = facts.metric(_DATA_RATIO), facts.told(*_SPARK_BLOCKS)
+    if ratio and not facts.tickers.has(*names):
+        if not ratio.value:
+            raise Unjudged(_NO_READS)
+        return ratio.value, (ratio,)
+    counts = [each.value for each in blocks] if len(blocks) > 1 else facts.counters(*names)
+    looks = sum(counts)
+    return (counts[0] / looks if looks >= _LEAST_LOOKUPS else 1.0), blocks or evidence
 
 
 _STALLS = {
@@ -452,6 +525,7 @@ _STALLS = {
 _MOST_WRITE_AMPLIFICATION = 10.0
 """RocksDB's Tuning Guide: leveled stores reach 10 to 30; a store of few levels has less."""
 
+_NO_FLUSH = "nothing was flushed while the metrics were told: give those of a busier minute"
 _LEAST_FLUSHES = 10
 _SMALL_FLUSH = 0.25
 _FORCED = {
@@ -469,7 +543,7 @@ def _stalled(cause: str, facts: Facts) -> Iterator[Advice]:
     stalls = [each for each in facts.stalls if each.cause == cause]
     if not stalls:
         if facts.stalls.unknown:
-            raise Unjudged(facts.stalls.unknown)
+            _check_not_stalled(facts)
         return
     stopped = sum(each.condition == "stopped" for each in stalls)
     most = max(each.amount or 0 for each in stalls)
@@ -485,23 +559,43 @@ def _stalled(cause: str, facts: Facts) -> Iterator[Advice]:
     )
 
 
+def _check_not_stalled(facts: Facts) -> None:
+    """Check that metrics tell of no long stall where the log can't tell; they tell no causes."""
+    if stall_figures(facts):
+        raise Unjudged(naming(_WHY_STALLED, log=facts.stalls.unknown or ""))
+
+
+_WHY_STALLED = "that writers waited is told by metrics, what for only by a log: {log}"
+
+
 def _write_amplification(facts: Facts) -> Iterator[Advice]:
     """Judge whether each flushed byte was written again and again."""
-    found = facts.writes
-    if found.write_amplification is None:
-        raise Unjudged(found.unknown["write_amplification"])
-    if found.write_amplification <= _MOST_WRITE_AMPLIFICATION:
+    times, evidence = facts.writes.write_amplification, tuple(facts.writes.figures()[2:])
+    if times is None:
+        times, evidence = _amplification_told(facts)
+    if times <= _MOST_WRITE_AMPLIFICATION:
         return
     yield Advice(
         rule="write amplification",
-        symptom=f"a flushed byte was written {found.write_amplification:.1f} times",
-        evidence=tuple(found.figures()[2:]),
+        symptom=f"a flushed byte was written {times:.1f} times",
+        evidence=evidence,
         option="compaction_style",
         direction="universal; or raise write_buffer_size, or merge updates before the store",
         effect="fewer rewrites: larger runs, merged less often",
         cost="universal may need up to twice the disk while it merges, and slows reads",
         link=f"{_WIKI}/Universal-Compaction",
     )
+
+
+def _amplification_told(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
+    """Return what metrics tell: rates of the last minute, or Spark's sums."""
+    flushed = facts.needed("memtable-bytes-flushed-rate", "rocksdbTotalBytesWrittenByFlush")
+    compacted = facts.needed(
+        "bytes-written-compaction-rate", "rocksdbTotalBytesWrittenByCompaction"
+    )
+    if not flushed.value:
+        raise Unjudged(_NO_FLUSH)
+    return (flushed.value + compacted.value) / flushed.value, (flushed, compacted)
 
 
 def _small_flushes(facts: Facts) -> Iterator[Advice]:
@@ -550,6 +644,7 @@ RULES: dict[str, Callable[[Facts], Iterator[Advice]]] = {
     "memory over the bound": _memory_over_bound,
     **{f"write stalls: {cause}": partial(_stalled, cause) for cause in _STALLS},
     "write amplification": _write_amplification,
+    **ENGINE_RULES,
     "flush too small": _small_flushes,
     "index and filter misses": _index_and_filter_misses,
     "hash index not pinned": _hash_index_unpinned,

@@ -41,6 +41,7 @@ _FOOTER_BYTES = 53
 _LEGACY_FOOTER_BYTES = 48
 _TRAILER_BYTES = 5  # of each block: its compression and its checksum
 _CHECKED_FOOTER = 6  # since then a footer gives the metaindex's size and not its place
+_FLAT_INDEXES = {0, 1}  # RocksDB's kBinarySearch and kHashSearch
 _LARGEST_BLOCK = 64 << 20  # a metaindex or properties larger than this are damaged
 _VARINT_BITS = 63
 
@@ -103,6 +104,35 @@ def _properties(file: BinaryIO) -> dict[str, bytes]:
         raise KeyError(file.name)
     metaindex = _block(file, footer.metaindex_start, footer.metaindex_bytes)
     return _block(file, *_handle(metaindex["rocksdb.properties"], 0))
+
+
+def index_handle(file: BinaryIO) -> tuple[int, int, bool, bool]:
+    """Return where a file's index is, its size, and what its keys and values are.
+
+    That is: keys without sequence numbers, and values of which only the first is whole. An index in
+    partitions, or with the blocks' first keys, is a ValueError.
+    """
+    footer, told = _footer(file), _properties(file)
+    if footer is None:
+        raise KeyError(file.name)
+    kind = int.from_bytes(told.get("rocksdb.block.based.table.index.type", b"\0"), "little")
+    if kind not in _FLAT_INDEXES:
+        raise ValueError(kind)
+    is_user_key, is_delta = (
+        bool(as_count(told.get(f"rocksdb.index.{name}")))
+        for name in ("key.is.user.key", "value.is.delta.encoded")
+    )
+    if (footer.format_version or 0) >= _CHECKED_FOOTER:
+        metaindex = _block(file, footer.metaindex_start, footer.metaindex_bytes)
+        return *_handle(metaindex["rocksdb.index"], 0), is_user_key, is_delta
+    size = file.seek(0, os.SEEK_END)
+    tail_bytes = _FOOTER_BYTES if footer.format_version else _LEGACY_FOOTER_BYTES
+    file.seek(size - tail_bytes)
+    tail = file.read(tail_bytes)
+    at = 1 if footer.format_version else 0
+    for _ in range(2):  # the metaindex's handle stands before
+        _, at = varint_at(tail, at)
+    return *_handle(tail, at), is_user_key, is_delta
 
 
 def _block(file: BinaryIO, start: int, size_bytes: int) -> dict[str, bytes]:

@@ -1,4 +1,5 @@
 import java.time.Duration;
+import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -21,7 +22,12 @@ import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
+import org.apache.kafka.streams.state.RocksDBConfigSetter;
 import org.apache.kafka.streams.state.Stores;
+import org.rocksdb.BlockBasedTableConfig;
+import org.rocksdb.LRUCache;
+import org.rocksdb.Options;
+import org.rocksdb.RocksDB;
 
 /**
  * Reads the topics "actions" and "replies" of a real broker up to so many records, keeps a store of
@@ -43,6 +49,10 @@ public final class LiveApplication {
         told.put("statestore.cache.max.bytes", "0");
         told.put("auto.offset.reset", "earliest");
         told.put("dsl.store.format", arguments[3]);
+        told.put("metrics.recording.level", System.getProperty("level", "INFO"));
+        if (Boolean.getBoolean("pressed")) {
+            told.put("rocksdb.config.setter", Pressed.class);
+        }
         final CountDownLatch left = new CountDownLatch(Integer.parseInt(arguments[2]));
         try (KafkaStreams streams = new KafkaStreams(topology(left, arguments[4]), told)) {
             streams.setUncaughtExceptionHandler(error -> {
@@ -54,7 +64,34 @@ public final class LiveApplication {
             if (!left.await(100, TimeUnit.SECONDS)) {
                 throw new IllegalStateException(left.getCount() + " records did not come");
             }
-            Thread.sleep(1_000); // what is sent to topics of its own comes back
+            // What is sent to topics of its own comes back; or somebody looks at its metrics.
+            Thread.sleep(Long.getLong("linger.ms", 1_000));
+        }
+    }
+
+    /** Memtables and a cache so small that stores flush, compact and miss. */
+    public static final class Pressed implements RocksDBConfigSetter {
+        static {
+            RocksDB.loadLibrary();
+        }
+
+        private static final LRUCache CACHE = new LRUCache(32 << 10);
+
+        @Override
+        public void setConfig(
+                final String store, final Options options, final Map<String, Object> told) {
+            options.setWriteBufferSize(64 << 10);
+            options.setLevel0SlowdownWritesTrigger(5);
+            final BlockBasedTableConfig tables =
+                (BlockBasedTableConfig) options.tableFormatConfig();
+            tables.setBlockCache(CACHE);
+            tables.setCacheIndexAndFilterBlocks(true);
+            options.setTableFormatConfig(tables);
+        }
+
+        @Override
+        public void close(final String store, final Options options) {
+            // the cache is one for all
         }
     }
 
