@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -25,7 +26,7 @@ from kstoolkit.rocksdb.files.summary import footprint_of
 from kstoolkit.rocksdb.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from os import PathLike
 
     from rocksdict import Rdict
@@ -64,7 +65,9 @@ def open_store(
     """Return a store that can be looked into; its own folder is left as it is.
 
     The store may be in use: neither its lock nor its writes are in the way. What it shows is how
-    the store was at this moment, without what its writer holds in memory alone.
+    the store was at this moment, without what its writer holds in memory alone. If its writer
+    deletes files meanwhile, and nobody asks for most of a minute, they are let go: what is asked
+    then, and rows from the next one on, are those of then.
 
     Parameters
     ----------
@@ -72,7 +75,7 @@ def open_store(
         The store's folder, the one with a CURRENT file.
     scratch
         Where to make the folder that the store is read through; None is where temporary files go.
-        On the store's own disk it takes no room, elsewhere the store's files are copied.
+        The WAL is copied into it; SST files only where the system can't hold so many open.
     other_folders
         The folders outside ``path`` that the store has SST files or its WAL in (``db_paths``,
         ``cf_paths``, ``wal_dir``), or the ``SSTs`` of a snapshot of Spark's; None: those that its
@@ -90,6 +93,12 @@ def open_store(
     KstoolkitError
         If there is no store, or it can't be opened: one of :mod:`kstoolkit.rocksdb.faults`, or a
         MissingFolderError if a folder outside ``path`` that it needs is not there, or not known.
+        A StoreResourceError if copies would take more than half of what is free in ``scratch``.
+
+    Warns
+    -----
+    CopyWarning
+        Before much is copied.
 
     Examples
     --------
@@ -104,12 +113,25 @@ def open_store(
     ('default',) [(b'anna', b'3')]
     """
     folder = Path(path)
+    opened = partial(
+        _opened,
+        folder,
+        scratch,
+        into=into,
+        again=partial(
+            open_store,
+            folder.absolute(),
+            scratch=scratch,
+            other_folders=other_folders,
+            partly=partly,
+        ),
+    )
     for _ in range(_ATTEMPTS):
         before, others = _state_of(folder), None
         try:
             check_is_store(folder)
             others = _others(folder, other_folders)
-            return _opened(folder, scratch, others, into, partly=partly)
+            return opened(others, partly=partly)
         except FileNotFoundError as error:  # the folder itself: what is in it may go any time
             failure: KstoolkitError = _vanished(error, folder)
         except (DamagedStoreError, MissingFolderError) as error:
@@ -118,7 +140,7 @@ def open_store(
             time.sleep(_PAUSE_S)  # one that is being made, or removed, lacks files for a while
         if _state_of(folder) == before:
             if partly and others is not None and isinstance(failure, DamagedStoreError):
-                return _opened(folder, scratch, others, into, partly=True, fault=failure)
+                return opened(others, partly=True, fault=failure)
             raise failure
         # A compaction may have taken files away that were still to be read: then try again.
         time.sleep(_PAUSE_S)
@@ -143,8 +165,9 @@ def _opened(
     folder: Path,
     scratch: str | PathLike[str] | None,
     others: OtherFolders,
-    into: type[_Opened],
     *,
+    into: type[_Opened],
+    again: Callable[[], Store],
     partly: bool,
     fault: DamagedStoreError | None = None,
 ) -> _Opened:
@@ -159,7 +182,14 @@ def _opened(
             families = _families(shadow.path, folder, others, losses)
         else:
             families, losses = mended_families(shadow.path, folder, fault)
-        return into(folder, shadow=shadow, families=families, footprint=footprint, losses=losses)
+        return into(
+            folder,
+            shadow=shadow,
+            families=families,
+            footprint=footprint,
+            losses=losses,
+            again=again,
+        )
     except BaseException:
         shadow.close()
         raise

@@ -10,7 +10,7 @@ read from a view of the store without the block's file, made of links in the scr
 
 SST files that are missing or can't be opened are taken off the MANIFEST's list: all others keep
 their levels, so that of a key's values the newest that is left is shown. The store's own folder is
-not touched: files are linked, and RocksDB writes into none of them again. Without a whole MANIFEST
+not touched: what RocksDB writes into are copies. Without a whole MANIFEST
 nobody knows which files count, and the store is refused.
 """
 
@@ -246,7 +246,7 @@ class View:
         place.mkdir()
         for each in self._scratch.iterdir():
             if _LINKED.fullmatch(each.name):
-                (place / each.name).hardlink_to(each)
+                (place / each.name).symlink_to(each.absolute())
             elif _COPIED.fullmatch(each.name):
                 shutil.copyfile(each, place / each.name)
 
