@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, argument, optional
+from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, SCRATCH, argument, optional
 from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
 from kstoolkit.records import Record
 from kstoolkit.rocksdb.profiles.named import profile_named
@@ -58,6 +58,7 @@ def inspect(
     path: str = STORE,
     family: str | None = _FAMILY,
     other_folders: list[str] | None = _OTHER_FOLDERS,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Print a store at a glance, without touching it.
@@ -86,6 +87,7 @@ def levels(
     path: str = STORE,
     family: str | None = _FAMILY,
     other_folders: list[str] | None = _OTHER_FOLDERS,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print what stands on each level of a store's tree.
@@ -232,6 +234,7 @@ def memory(
     partitions: int = _PARTITIONS,
     segments: int = _SEGMENTS,
     iterators: int | None = _ITERATORS,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Print what a store's writer may take in memory, and why.
@@ -272,6 +275,7 @@ def advice(
     instances: int = _INSTANCES,
     pid: int | None = _PID,
     profile: str | None = PROFILE,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print what to change in a store, and the evidence.
@@ -349,6 +353,7 @@ def log(
         "[NativeRocksDB-...] lines, or a folder of such; packed ones (.gz) too.",
     ),
     *,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
     limit: int = LIMIT,
 ) -> None:

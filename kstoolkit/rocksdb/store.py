@@ -427,11 +427,11 @@ class Store(Closing, LetsGo):
 
     def _take_anew(self) -> None:
         if self._again is not None:
-            now = self._again()
-            self._families, self._shadow, self._view = now._families, now._shadow, now._view
-            self._footprint, self._losses = now._footprint, now._losses
-        for name in ("_ssts", "_options", "_logged_cache"):
-            self.__dict__.pop(name, None)
+            now = vars(self._again())
+            for name in ("_ssts", "_options", "_logged_cache"):
+                self.__dict__.pop(name, None)
+            for name in ("_families", "_shadow", "_view", "_footprint", "_losses"):
+                self.__dict__[name] = now[name]
 
     @cached_property
     def _ssts(self) -> Records[Sst]:

@@ -312,7 +312,8 @@ class TakenFiles:
         sizes = f"{format_bytes(needed)}, where {format_bytes(free)} are free"
         if needed > (free - self.copied_bytes) / 2:
             message = f"To read {self._store} takes copies in {self._into.parent} of {sizes}."
-            raise _unusable(f"{message} More than half is refused.", "a folder with more room.")
+            message += " More than half is refused."
+            raise _unusable(message, "a folder with more room.")
         if needed > _UNSAID_BYTES:
             message = f"To read {self._store}, files are copied to {self._into.parent}: {sizes}."
             warnings.warn(message, CopyWarning, stacklevel=2)
