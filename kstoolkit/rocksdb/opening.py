@@ -26,7 +26,7 @@ from kstoolkit.rocksdb.files.summary import footprint_of
 from kstoolkit.rocksdb.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from os import PathLike
 
     from rocksdict import Rdict
@@ -113,25 +113,12 @@ def open_store(
     ('default',) [(b'anna', b'3')]
     """
     folder = Path(path)
-    opened = partial(
-        _opened,
-        folder,
-        scratch,
-        into=into,
-        again=partial(
-            open_store,
-            folder.absolute(),
-            scratch=scratch,
-            other_folders=other_folders,
-            partly=partly,
-        ),
-    )
     for _ in range(_ATTEMPTS):
         before, others = _state_of(folder), None
         try:
             check_is_store(folder)
             others = _others(folder, other_folders)
-            return opened(others, partly=partly)
+            return _opened(folder, scratch, others, into, partly=partly)
         except FileNotFoundError as error:  # the folder itself: what is in it may go any time
             failure: KstoolkitError = _vanished(error, folder)
         except (DamagedStoreError, MissingFolderError) as error:
@@ -140,7 +127,7 @@ def open_store(
             time.sleep(_PAUSE_S)  # one that is being made, or removed, lacks files for a while
         if _state_of(folder) == before:
             if partly and others is not None and isinstance(failure, DamagedStoreError):
-                return opened(others, partly=True, fault=failure)
+                return _opened(folder, scratch, others, into, partly=True, fault=failure)
             raise failure
         # A compaction may have taken files away that were still to be read: then try again.
         time.sleep(_PAUSE_S)
@@ -165,9 +152,8 @@ def _opened(
     folder: Path,
     scratch: str | PathLike[str] | None,
     others: OtherFolders,
-    *,
     into: type[_Opened],
-    again: Callable[[], Store],
+    *,
     partly: bool,
     fault: DamagedStoreError | None = None,
 ) -> _Opened:
@@ -182,17 +168,13 @@ def _opened(
             families = _families(shadow.path, folder, others, losses)
         else:
             families, losses = mended_families(shadow.path, folder, fault)
-        return into(
-            folder,
-            shadow=shadow,
-            families=families,
-            footprint=footprint,
-            losses=losses,
-            again=again,
-        )
+        told = {"scratch": scratch, "other_folders": others.all, "partly": partly}
+        opened = into(folder, shadow=shadow, families=families, footprint=footprint, losses=losses)
+        opened.again = partial(open_store, folder.absolute(), **told)
     except BaseException:
         shadow.close()
         raise
+    return opened
 
 
 def _families(

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.damage import Losses
     from kstoolkit.rocksdb.files.keystats import KeyStats
     from kstoolkit.rocksdb.files.options import OptionsSection
-    from kstoolkit.rocksdb.files.shadow import Shadow
+    from kstoolkit.rocksdb.files.shadow import Shadow, TakenFiles
     from kstoolkit.rocksdb.files.ssts import Level, Sst
     from kstoolkit.rocksdb.files.summary import Footprint, StoreSummary
     from kstoolkit.rocksdb.log.jobs import Compaction, Stall
@@ -79,8 +79,6 @@ class Store(Closing, LetsGo):
         What the folder took when it was opened.
     losses
         What was lost of it so far; None: what can't be read is raised.
-    again
-        Opens it as it is now, once its files were let go; None: they are held until it is closed.
 
     Raises
     ------
@@ -90,6 +88,9 @@ class Store(Closing, LetsGo):
         By all that takes a column family, if there is none of that name.
     """
 
+    again: Callable[[], Store]
+    """Opens it as it is now, once its files were let go."""
+
     def __init__(
         self,
         path: Path,
@@ -98,11 +99,9 @@ class Store(Closing, LetsGo):
         families: dict[str, Rdict],
         footprint: Footprint,
         losses: Losses | None = None,
-        again: Callable[[], Store] | None = None,
     ) -> None:
         LetsGo.__init__(self)
         self.path = path
-        self._again = again
         self._families = families
         self._shadow = shadow
         self._footprint = footprint
@@ -153,9 +152,8 @@ class Store(Closing, LetsGo):
     def ssts(self, cf: str | None = None) -> Records[Sst]:
         """Return the SST files, of all column families or one, by level and key."""
         with self._asked(cf) as chosen:
-            found = self._ssts
-            kept = [each for each in found if each.column_family in chosen]
-            return type(found)(kept, found.kind)
+            kept = [each for each in self._ssts if each.column_family in chosen]
+            return type(self._ssts)(kept, self._ssts.kind)
 
     def options(self) -> Records[OptionsSection]:
         """Return the options that the store was last opened with, section by section.
@@ -192,13 +190,9 @@ class Store(Closing, LetsGo):
         """
         name = cf or self.main_family
         with self._asked(name) as chosen:
+            rows, files = chosen[name], self.ssts(name)
             return key_stats_of(
-                name,
-                chosen[name],
-                self.ssts(name),
-                sample=sample,
-                prefix_bytes=prefix_bytes,
-                top=top,
+                name, rows, files, sample=sample, prefix_bytes=prefix_bytes, top=top
             )
 
     def get(self, key: bytes, *, cf: str | None = None) -> bytes | None:
@@ -387,35 +381,33 @@ class Store(Closing, LetsGo):
         last: bytes | None = None
         while True:
             with self._asked(name):
-                rows = self._rows(name, prefix, start if last is None else last, reverse=reverse)
+                at = start if last is None else last
+                if self._losses is None or reverse:
+                    rows = rows_of(self._families[name], prefix=prefix, start=at, reverse=reverse)
+                else:
+                    rows = readable_rows(self._view, name, self._losses, prefix=prefix, start=at)
                 self._iterations.add(rows)
             try:
                 with translated(self.path):
                     for row in rows:
                         if row[0] != last:
-                            last, self._asked_at = row[0], monotonic()
+                            last = row[0]
                             yield row
                             self._check_open()
+                            with self._guard:  # it may be let go just now
+                                self._asked_at = monotonic()
                 if rows in self._iterations:
                     return
             finally:
                 self._iterations.discard(rows)
 
-    def _rows(
-        self, name: str, prefix: bytes, start: bytes | None, *, reverse: bool
-    ) -> Generator[tuple[bytes, bytes]]:
-        if self._losses is None or reverse:
-            handle = self._families[name]
-            yield from rows_of(handle, prefix=prefix, start=start, reverse=reverse)
-        else:
-            yield from readable_rows(self._view, name, self._losses, prefix=prefix, start=start)
-
-    def _holds_deleted(self) -> bool:
-        return self._again is not None and self._shadow.files.are_deleted
+    @property
+    def _taken(self) -> TakenFiles:
+        return self._shadow.files
 
     def _let_go(self) -> None:
         for each in list(self._iterations):
-            each.close()  # a ValueError, if it is just being read
+            each.close()
             self._iterations.discard(each)
         self._release()
 
@@ -426,12 +418,11 @@ class Store(Closing, LetsGo):
         self._shadow.close()
 
     def _take_anew(self) -> None:
-        if self._again is not None:
-            now = vars(self._again())
-            for name in ("_ssts", "_options", "_logged_cache"):
-                self.__dict__.pop(name, None)
-            for name in ("_families", "_shadow", "_view", "_footprint", "_losses"):
-                self.__dict__[name] = now[name]
+        now = vars(self.again())
+        for name in ("_ssts", "_options", "_logged_cache"):
+            self.__dict__.pop(name, None)
+        for name in ("_families", "_shadow", "_view", "_footprint", "_losses"):
+            self.__dict__[name] = now[name]
 
     @cached_property
     def _ssts(self) -> Records[Sst]:

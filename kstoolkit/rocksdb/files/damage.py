@@ -34,7 +34,7 @@ from kstoolkit.rocksdb.files.ssts import read_footer
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
     from rocksdict import Rdict, RdictIter
@@ -253,7 +253,7 @@ class View:
 
 def rows_of(
     handle: Rdict, *, prefix: bytes = b"", start: bytes | None = None, reverse: bool = False
-) -> Iterator[tuple[bytes, bytes]]:
+) -> Generator[tuple[bytes, bytes]]:
     """Yield the keys and values of one column family; memory is that of a row and some blocks.
 
     The ``handle`` was opened raw. Only keys with this ``prefix`` come, from ``start`` on, or the
@@ -315,7 +315,7 @@ def readable_rows(
     prefix: bytes = b"",
     start: bytes | None = None,
     end: bytes | None = None,
-) -> Iterator[tuple[bytes, bytes]]:
+) -> Generator[tuple[bytes, bytes]]:
     """Yield rows as :func:`~kstoolkit.rocksdb.files.damage.rows_of` does, past what can't be read.
 
     That is put into ``losses``; if it isn't told where the damage is, or there is too much of it,

@@ -1,27 +1,23 @@
 """A scratch folder through which a store is read, so that nothing of the store itself changes.
 
-However rocksdict opens a folder, it writes into it. So it is given another. SST and blob files
-never change once they are written: they are held open, and links in the scratch folder lead to the
-open descriptors, in ``/proc/self/fd``. So they are read where they lie, on whichever disk, also
-once a compaction has deleted them. What is appended to (MANIFEST, WAL) and the few small files
-beside are copied. Where the system shows no descriptors as files, or allows too few of them, all is
-copied: said before, if it is much, and refused if it takes more than half of what is free. The
-folder lies where Python's ``tempfile`` puts things (``TMPDIR``), and goes when the store is closed.
+However rocksdict opens a folder, it writes into it. So it is given another. SST and blob files,
+which never change, are held open, and links in there lead to the descriptors: they are read where
+they lie, on any disk, also once a compaction deletes them. What is appended to (MANIFEST, WAL) and
+the few small files beside are copied; all is, where a system shows no descriptors as files (macOS)
+or allows too few. Copies are said before, if they are large, and refused if they take more than
+half of what is free. The folder lies where Python's ``tempfile`` puts things (``TMPDIR``), and goes
+when the store is closed.
 
-Hard links would do on the store's own disk alone, change the files' ctime, and keep on disk what
-the store deletes, long after a reader is killed; descriptors end with it. Opening 4 SST files
-takes 3 ms by either; 2,000 take 0.2 s by hard links, and by descriptors 0.2 s on tmpfs and 1 to
-1.5 s on ext4, which makes an inode for each link (two slow cores).
+Hard links work on the store's own disk alone, change the files' ctime, and keep on disk what the
+store deletes, however the reader ends; descriptors end with it. Opening 4 SST files takes 3 ms by
+either, 2,000 take 0.2 s by hard links, and by descriptors 0.2 s on tmpfs and 1 s on ext4. A file
+that is held takes room, too, once it is deleted: see :class:`LetsGo`.
 
-A file that is held open takes room on disk, too, once it is deleted. So a store that nobody asks
-for most of a minute lets its files go, if one of them was deleted; whoever asks it again sees it as
-it is then (:class:`LetsGo`).
-
-A process that is killed leaves its folder behind, of copies and of links that lead nowhere. Process
-ids are used again and clocks are set, so neither tells whether the owner still lives. The kernel
-does: a lock on a file in the folder goes with the process that holds it. Whoever makes a folder
-locks it; whoever gets the lock of another may remove that folder, for its owner is dead. So the
-next store that is opened clears it away.
+A process that is killed leaves its folder behind: copies, and links that lead nowhere. Process ids
+are used again and clocks are set, so neither tells whether the owner still lives. The kernel does:
+a lock on a file in the folder goes with the process that holds it. Whoever makes a folder locks it;
+whoever gets the lock of another may remove that folder, for its owner is dead. So the next store
+that is opened clears it away.
 """
 
 from __future__ import annotations
@@ -31,6 +27,7 @@ import os
 import re
 import resource
 import shutil
+import sys
 import tempfile
 import threading
 import warnings
@@ -202,23 +199,7 @@ def _remove(path: Path, lock: int) -> None:
 
 
 _UNSAID_BYTES = 16 << 20  # copied in a moment
-_SHARE_HELD = (
-    2  # of the files that this process may open, the share that is held for stores at most
-)
-
-
-@cache
-def _descriptors() -> str | None:
-    """Return where an open file can be opened again, deleted or not; None if nowhere."""
-    for place in ("/proc/self/fd", "/dev/fd"):
-        with suppress(OSError), tempfile.TemporaryFile() as file:
-            again = os.open(f"{place}/{file.fileno()}", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                if os.path.samestat(os.fstat(again), os.fstat(file.fileno())):
-                    return place
-            finally:
-                os.close(again)
-    return None
+_DESCRIPTORS = Path("/proc/self/fd")  # where an open file can be opened again, deleted or not
 
 
 class _Allowance:
@@ -226,33 +207,20 @@ class _Allowance:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held = self._before = self._raised = 0
+        self._held = self._before = 0
 
-    def take(self, count: int) -> bool:
-        """Return whether so many more may be held."""
+    def add(self, count: int) -> bool:
+        """Count so many files more, or fewer; False if there may not be so many."""
         with self._lock:
             held, (soft, hard) = self._held + count, resource.getrlimit(resource.RLIMIT_NOFILE)
-            wanted = held * _SHARE_OF_FILES
-            if soft < wanted:
-                most = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
-                if most < held * _SHARE_HELD:
-                    return False
-                try:
-                    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
-                except (OSError, ValueError):  # macOS allows less than it says
-                    return False
-                self._before, self._raised = self._before or soft, max(soft, most)
-            self._held = held
+            before = (self._before or soft) & sys.maxsize  # -1: no limit
+            wanted = min(max(before, held * _SHARE_OF_FILES), hard & sys.maxsize)
+            if count > 0 and held > wanted // 2:
+                return False
+            if wanted != soft & sys.maxsize:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            self._held, self._before = held, before if wanted > before else 0
             return True
-
-    def give_back(self, count: int) -> None:
-        with self._lock:
-            self._held -= count
-            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-            if not self._held and self._before:
-                if soft == self._raised:  # and nobody else has set it since
-                    resource.setrlimit(resource.RLIMIT_NOFILE, (self._before, hard))
-                self._before = 0
 
 
 _ALLOWANCE = _Allowance()
@@ -272,25 +240,23 @@ class TakenFiles:
 
     @property
     def are_deleted(self) -> bool:
-        """Whether the store has deleted one that is held, which takes room on disk by that."""
+        """Whether one that is held was deleted, and takes room on disk for that alone."""
         return not all(os.fstat(each).st_nlink for each in self._held)
 
     def hold(self, files: Mapping[str, Path]) -> None:
         """Take files that never change, by their names here; one that is gone by now is left."""
         new = {name: each for name, each in files.items() if not (self._into / name).exists()}
-        place = _descriptors()
-        if place is None or not _ALLOWANCE.take(len(new)):
+        if not _DESCRIPTORS.is_dir() or not _ALLOWANCE.add(len(new)):
             self.copy(new)
             return
-        held: list[int] = []
+        before = len(self._held)
         try:
             for name, file in new.items():
                 with suppress(FileNotFoundError):  # compacted away since it was listed
-                    held.append(os.open(file, os.O_RDONLY | os.O_CLOEXEC))
-                    (self._into / name).symlink_to(f"{place}/{held[-1]}")
+                    self._held.append(os.open(file, os.O_RDONLY | os.O_CLOEXEC))
+                    (self._into / name).symlink_to(_DESCRIPTORS / str(self._held[-1]))
         finally:
-            self._held += held
-            _ALLOWANCE.give_back(len(new) - len(held))
+            _ALLOWANCE.add(len(self._held) - before - len(new))
 
     def copy(self, files: Mapping[str, Path]) -> None:
         """Copy files, by their names here; one that is gone by now is left."""
@@ -301,26 +267,21 @@ class TakenFiles:
                 self.copied_bytes += _size_bytes(self._into / name)
 
     def make_room(self, needed: int) -> None:
-        """Say that so many bytes are about to be written here, or refuse if they are too many.
-
-        Warns
-        -----
-        CopyWarning
-            If that takes more than a moment.
-        """
+        """Say that so many bytes are about to be written here, or refuse, if they are too many."""
         free = shutil.disk_usage(self._into).free
-        sizes = f"{format_bytes(needed)}, where {format_bytes(free)} are free"
+        message = (
+            f"To read {self._store}, {format_bytes(needed)} are to be copied to "
+            f"{self._into.parent}, where {format_bytes(free)} are free"
+        )
         if needed > (free - self.copied_bytes) / 2:
-            message = f"To read {self._store} takes copies in {self._into.parent} of {sizes}."
-            message += " More than half is refused."
+            message += ": that is more than half."
             raise _unusable(message, "a folder with more room.")
         if needed > _UNSAID_BYTES:
-            message = f"To read {self._store}, files are copied to {self._into.parent}: {sizes}."
-            warnings.warn(message, CopyWarning, stacklevel=2)
+            warnings.warn(f"{message}.", CopyWarning, stacklevel=2)
 
 
 def _close(held: list[int]) -> None:
-    _ALLOWANCE.give_back(len(held))
+    _ALLOWANCE.add(-len(held))
     while held:
         os.close(held.pop())
 
@@ -329,7 +290,10 @@ _IDLE_S, _LOOK_S = 40.0, 10.0  # together less than a minute
 
 
 class LetsGo:
-    """What holds files of a store, and lets go of deleted ones when nobody asks for a while."""
+    """What holds files of a store, and lets them go if one is deleted and nobody asks for a while.
+
+    Whoever asks then sees the store as it is then.
+    """
 
     is_let_go = False
 
@@ -359,18 +323,19 @@ class LetsGo:
         """Let go of all files, if one was deleted, and nobody has asked for most of a minute."""
         with self._guard:
             idle = not self._num_asking and monotonic() - self._asked_at > _IDLE_S
-            if idle and not self.is_let_go and self._holds_deleted():
+            if idle and not self.is_let_go and self._taken.are_deleted:
                 self._let_go()
                 self.is_let_go = True
 
-    def _holds_deleted(self) -> bool:
+    @property
+    def _taken(self) -> TakenFiles:
         raise NotImplementedError
 
     def _let_go(self) -> None:
-        raise NotImplementedError
+        """Close what holds them; a ValueError if it is being read."""
 
     def _take_anew(self) -> None:
-        raise NotImplementedError
+        """Open it as it is now."""
 
 
 _WATCHED: weakref.WeakSet[LetsGo] = weakref.WeakSet()
@@ -391,7 +356,7 @@ def _look() -> None:
 def _look_once() -> None:
     with suppress(RuntimeError):  # one is added just now: then the next time
         for each in list(_WATCHED):
-            with suppress(Exception):  # its rows are just being read: then the next time
+            with suppress(Exception):  # it is being read: then the next time
                 each.let_go_if_idle()
 
 
@@ -438,7 +403,6 @@ class Shadow:
         aliases = shared_names(original)
         self.files.hold(_immutable(original, others, aliases))
         wals = {name: each / name for each in others for name in _names(each, _WAL)}
-        # A WAL of its own, which comes among these, wins.
         self.files.copy(wals | {name: original / name for name in _names(original, _APPENDED)})
         self.files.hold(_immutable(original, others, aliases))
 
@@ -499,12 +463,7 @@ def _options(scratch: Path) -> Options:
     options = Options(raw_mode=True)
     # The MANIFEST gives each file a path by number; one too high is read, but crashes the closing.
     options.set_db_paths([DBPath(str(scratch), 0)] * _MOST_PATHS)
-    limit_files(options, scratch)
-    return options
-
-
-def limit_files(options: Options, scratch: Path) -> None:
-    """Have RocksDB open no more files at once than a store may take of what is allowed."""
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _SHARE_OF_FILES
     if sum(1 for _ in scratch.glob("*.sst")) > allowed:
         options.set_max_open_files(allowed)
+    return options

@@ -6,9 +6,8 @@ four stores; so they read alike.
 
 A partition's state is a snapshot of a RocksDB, and the changes since. The snapshot is unpacked into
 a scratch folder, where links lead to its SST files, held open, and all else is small and written
-anew: so nothing in the checkpoint changes, whatever RocksDB does with the folder. What that takes,
-and the changes take, is said before, if it is much, and refused beyond half of what is free. If
-Spark deletes what is held open, and nobody asks for most of a minute, it is let go.
+anew: so nothing in the checkpoint changes, whatever RocksDB does with the folder. What it takes is
+said and bounded as that of other copies is.
 
 The changes are laid over the snapshot's rows in the order of their keys. They are kept in a RocksDB
 of their own in a scratch folder, the latest of each key: memory holds a memtable, and of each file
@@ -56,7 +55,6 @@ from kstoolkit.rocksdb.files.damage import Losses, View, mended_families, readab
 from kstoolkit.rocksdb.files.shadow import (
     LetsGo,
     TakenFiles,
-    limit_files,
     new_scratch_folder,
     new_scratch_rocksdb,
 )
@@ -335,8 +333,9 @@ class PartitionState(LetsGo):
             families, self._losses = mended_families(home, self.folder, error)
             return View(families, home, self.folder)
 
-    def _holds_deleted(self) -> bool:
-        return self._files.are_deleted
+    @property
+    def _taken(self) -> TakenFiles:
+        return self._files
 
     def _let_go(self) -> None:
         self._close()
@@ -387,7 +386,6 @@ def opened_snapshot(
 def _opened(home: Path, folder: Path) -> Rdict:
     options = Options(raw_mode=True)
     options.create_if_missing(False)  # noqa: FBT003 - rocksdict takes no name
-    limit_files(options, home)
     with translated(folder):
         return Rdict(str(home), options, access_type=AccessType.read_only(False))  # noqa: FBT003 - as above
 
