@@ -261,6 +261,10 @@ class StaleResultWarning(UserWarning):
     """What is shown was read some time ago: where it comes from does not answer."""
 
 
+class CopyWarning(UserWarning):
+    """What lies elsewhere is copied before it can be read, which takes time and room."""
+
+
 class LargeReportWarning(UserWarning):
     """A report takes more room than whoever gets it by mail may like."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, argument, optional
+from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, SCRATCH, argument, optional
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.rocksdb.profiles.java import not_in_java
@@ -85,6 +85,7 @@ def compare_profiles(
         "other commands.",
         "they are removed",
     ),
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
 ) -> None:
     """Compare what profiles cost on one workload.

@@ -149,6 +149,7 @@ def diff(
     limit: int | None = _DIFFERENCES,
     to: str | None = _DIFF_TO,
     overwrite: bool = _OVERWRITE,
+    _scratch: str | None = options.SCRATCH,
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Print in which rows two stores differ.
@@ -222,6 +223,7 @@ def export(
     other_folders: list[str] | None = stores.OTHER_FOLDERS,
     partition: int | None = stores.PARTITION,
     kafka_config: str | None = options.KAFKA_CONFIG,
+    _scratch: str | None = options.SCRATCH,
 ) -> None:
     """Write the rows of a store to a file.
 
@@ -255,6 +257,7 @@ def growth(
     top: int = _TOP,
     partition: int | None = stores.PARTITION,
     kafka_config: str | None = options.KAFKA_CONFIG,
+    _scratch: str | None = options.SCRATCH,
     as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Print who takes a store's room, and why it stays.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -135,6 +137,22 @@ WHERE = optional(
     flag="--where",
 )
 SUMS = switch("--total", "Sum over all actions: as --by, of no part at all.")
+
+
+def _read_through(context: typer.Context, folder: str | None) -> None:
+    """Have whatever opens a store for this command make its scratch folder in that folder."""
+    if folder is not None:
+        context.call_on_close(partial(setattr, tempfile, "tempdir", tempfile.tempdir))
+        tempfile.tempdir = folder
+
+
+SCRATCH = optional(
+    "FOLDER",
+    "Where to make the scratch folder that a store is read through: its WAL is copied there.",
+    "where temporary files go, TMPDIR",
+    flag="--scratch",
+    callback=_read_through,
+)
 
 
 def by_given(by: list[str] | None, *, total: bool) -> list[str] | None:

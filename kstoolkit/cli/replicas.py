@@ -239,6 +239,7 @@ def get(
     ),
     by: list[str] | None = options.BY,
     total: bool = options.SUMS,
+    _scratch: str | None = options.SCRATCH,
     as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Print a user's counts in one window of a replica.

@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import shlex
-import warnings
-from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -27,7 +25,16 @@ from kstoolkit.cli.options import (
     where_given,
 )
 from kstoolkit.cli.stores import moment_given
-from kstoolkit.cli.terminal import FAULT, note, print_csv, print_json, print_table, print_texts, say
+from kstoolkit.cli.terminal import (
+    FAULT,
+    as_notes,
+    note,
+    print_csv,
+    print_json,
+    print_table,
+    print_texts,
+    say,
+)
 from kstoolkit.environment import doctor as diagnosed
 from kstoolkit.errors import (
     ConfigurationError,
@@ -84,7 +91,7 @@ def counts(
     run = _opened(out, kafka_config)
     chosen = run.window(_required(window, run))
     chosen_by, chosen_where = by_given(by, total=total), where_given(where)
-    with told_apart(LimitedResultWarning):
+    with as_notes(LimitedResultWarning, "Note: "):
         found = run.counts(chosen, user=user, by=chosen_by, where=chosen_where, limit=None)
     fields = ["window_start_ms", "window_end_ms", *found.columns[2:]]
     if as_json:
@@ -212,7 +219,7 @@ def users(
     run = _opened(out, kafka_config)
     asked: dict[str, Any] = {"since": moment_given(since), "until": moment_given(until)}
     asked |= {"exempt": exempt or (), "group": group}
-    with told_apart(LimitedResultWarning):
+    with as_notes(LimitedResultWarning, "Note: "):
         ranked = run.users(by=by_given(by, total=total), **asked)
     _say_as_of(run)
     if as_json:
@@ -285,24 +292,15 @@ def report(
     title: str | None = optional("TEXT", "Its title.", "what it is about"),
     compare: bool = switch("--compare", "Of two stores, show which rows differ."),
     kafka_config: str | None = options.KAFKA_CONFIG,
+    _scratch: str | None = options.SCRATCH,
 ) -> None:
     """Write a report: one HTML file that needs no network."""
     from kstoolkit.report.report import report_on  # noqa: PLC0415 - draws: only when asked
 
-    with told_apart(LargeReportWarning):
+    with as_notes(LargeReportWarning, "Note: "):
         settings = settings_in(kafka_config)
         path = report_on(things, html=html, title=title, compare=compare, options=settings)
     say(f"The report is in {path}.")
-
-
-@contextmanager
-def told_apart(kind: type[Warning]) -> Iterator[None]:
-    """Say what is warned of as notes, each once, beside the result."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", kind)
-        yield
-    for each in dict.fromkeys(str(warning.message) for warning in told):
-        note(f"Note: {each}")
 
 
 def _of_reason(counts: dict[str, int], reason: str | None) -> dict[str, int]:

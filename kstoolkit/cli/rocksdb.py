@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, argument, optional, settings_in
+from kstoolkit.cli.options import (
+    AS_JSON,
+    AS_JSON_OBJECT,
+    LIMIT,
+    SCRATCH,
+    argument,
+    optional,
+    settings_in,
+)
 from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record
@@ -61,6 +69,7 @@ def inspect(
     path: str = STORE,
     family: str | None = _FAMILY,
     other_folders: list[str] | None = _OTHER_FOLDERS,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Print a store at a glance, without touching it.
@@ -89,6 +98,7 @@ def levels(
     path: str = STORE,
     family: str | None = _FAMILY,
     other_folders: list[str] | None = _OTHER_FOLDERS,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print what stands on each level of a store's tree.
@@ -247,6 +257,7 @@ def memory(
     partitions: int = _PARTITIONS,
     segments: int = _SEGMENTS,
     iterators: int | None = _ITERATORS,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Print what a store's writer may take in memory, and why.
@@ -292,6 +303,7 @@ def advice(
     metrics: str | None = _METRICS,
     progress: str | None = _PROGRESS,
     client_config: str | None = _CLIENT_CONFIG,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print what to change in a store, and the evidence.
@@ -404,6 +416,7 @@ def log(
         "[NativeRocksDB-...] lines, or a folder of such; packed ones (.gz) too.",
     ),
     *,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
     limit: int = LIMIT,
 ) -> None:

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, KAFKA_CONFIG, argument, optional, settings_of, switch
+from kstoolkit.cli.options import (
+    AS_JSON,
+    KAFKA_CONFIG,
+    SCRATCH,
+    argument,
+    optional,
+    settings_of,
+    switch,
+)
 from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.formats.streams.kinds import kinds_named
@@ -466,6 +474,7 @@ def stores(
     _key_serde: str | None = _UNUSED_KEY_SERDE,
     _value_serde: str | None = _UNUSED_VALUE_SERDE,
     _window_size: str | None = _UNUSED_WINDOW_SIZE,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print which stores lie under a folder.
@@ -510,6 +519,7 @@ def rows(
     other_folders: list[str] | None = OTHER_FOLDERS,
     partition: int | None = PARTITION,
     kafka_config: str | None = KAFKA_CONFIG,
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
     _details: bool = _DETAILS,
 ) -> None:

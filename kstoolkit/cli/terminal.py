@@ -31,7 +31,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar
 import typer
 
 from kstoolkit.environment import CALM_NUMPY
-from kstoolkit.errors import KstoolkitError, RestartsSpent, Sentence, StaleResultWarning, UserError
+from kstoolkit.errors import (
+    CopyWarning,
+    KstoolkitError,
+    RestartsSpent,
+    Sentence,
+    StaleResultWarning,
+    UserError,
+)
 from kstoolkit.records import Records
 
 if TYPE_CHECKING:
@@ -240,7 +247,7 @@ def ending(command: Callable[Given, None]) -> Callable[Given, None]:
     @wraps(command)
     def ended(*args: Given.args, **kwargs: Given.kwargs) -> None:
         try:
-            with _terminable(), _as_notes(StaleResultWarning):
+            with _terminable(), as_notes(StaleResultWarning), as_notes(CopyWarning):
                 command(*args, **kwargs)
             sys.stdout.flush()
         except typer.Exit:
@@ -345,13 +352,13 @@ def left_out_as_notes() -> Iterator[None]:
     """Let each part of a store that is left out be a line on stderr, as other remarks are."""
     from kstoolkit.stores.rows.readable import LeftOutWarning  # noqa: PLC0415 - with its room
 
-    with _as_notes(LeftOutWarning):
+    with as_notes(LeftOutWarning):
         yield
 
 
 @contextmanager
-def _as_notes(kind: type[Warning]) -> Iterator[None]:
-    """Let warnings of a kind be lines on stderr; others are shown as before."""
+def as_notes(kind: type[Warning], begin: str = "") -> Iterator[None]:
+    """Let warnings of a kind be lines on stderr, each once; others are shown as before."""
     usual, said = warnings.showwarning, set[str]()
 
     def shown(told: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -359,7 +366,7 @@ def _as_notes(kind: type[Warning]) -> Iterator[None]:
             usual(told, category, *where, **more)
         elif str(told) not in said:
             said.add(str(told))
-            note(str(told))
+            note(f"{begin}{told}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -64,7 +65,9 @@ def open_store(
     """Return a store that can be looked into; its own folder is left as it is.
 
     The store may be in use: neither its lock nor its writes are in the way. What it shows is how
-    the store was at this moment, without what its writer holds in memory alone.
+    the store was at this moment, without what its writer holds in memory alone. If its writer
+    deletes files meanwhile, and nobody asks for most of a minute, they are let go: what is asked
+    then, and rows from the next one on, are those of then.
 
     Parameters
     ----------
@@ -72,7 +75,7 @@ def open_store(
         The store's folder, the one with a CURRENT file.
     scratch
         Where to make the folder that the store is read through; None is where temporary files go.
-        On the store's own disk it takes no room, elsewhere the store's files are copied.
+        The WAL is copied into it; SST files only where the system can't hold so many open.
     other_folders
         The folders outside ``path`` that the store has SST files or its WAL in (``db_paths``,
         ``cf_paths``, ``wal_dir``), or the ``SSTs`` of a snapshot of Spark's; None: those that its
@@ -90,6 +93,12 @@ def open_store(
     KstoolkitError
         If there is no store, or it can't be opened: one of :mod:`kstoolkit.rocksdb.faults`, or a
         MissingFolderError if a folder outside ``path`` that it needs is not there, or not known.
+        A StoreResourceError if copies would take more than half of what is free in ``scratch``.
+
+    Warns
+    -----
+    CopyWarning
+        Before much is copied.
 
     Examples
     --------
@@ -159,10 +168,13 @@ def _opened(
             families = _families(shadow.path, folder, others, losses)
         else:
             families, losses = mended_families(shadow.path, folder, fault)
-        return into(folder, shadow=shadow, families=families, footprint=footprint, losses=losses)
+        told = {"scratch": scratch, "other_folders": others.all, "partly": partly}
+        opened = into(folder, shadow=shadow, families=families, footprint=footprint, losses=losses)
+        opened.again = partial(open_store, folder.absolute(), **told)
     except BaseException:
         shadow.close()
         raise
+    return opened
 
 
 def _families(

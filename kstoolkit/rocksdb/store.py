@@ -1,16 +1,18 @@
 """A store that is open for looking in: column families, rows, files, options, log, memory, advice.
 
-What is shown is the store as it was when it was opened. Rows that the process which writes it still
-holds in memory alone, without a WAL, are on no disk, and so not in here.
+What is shown is the store as it was when it was opened, or once its files were let go, as it was
+when it was asked again. Rows that the process which writes it still holds in memory alone, without
+a WAL, are on no disk, and so not in here.
 """
 
 from __future__ import annotations
 
 import resource
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import islice
+from time import monotonic
 from typing import TYPE_CHECKING, Unpack
 
 from kstoolkit.errors import FormatError, InputError, UserError
@@ -30,6 +32,7 @@ from kstoolkit.rocksdb.files.keystats import key_stats_of
 from kstoolkit.rocksdb.files.options import option_in, read_options
 from kstoolkit.rocksdb.files.place import place_of
 from kstoolkit.rocksdb.files.sampling import LiveRows, estimated_live_rows
+from kstoolkit.rocksdb.files.shadow import LetsGo
 from kstoolkit.rocksdb.files.ssts import levels_of, ssts_of
 from kstoolkit.rocksdb.files.summary import summary_of
 from kstoolkit.rocksdb.log.jobs import LogRows
@@ -48,7 +51,7 @@ from kstoolkit.rocksdb.memory.planning import (
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
     from datetime import tzinfo
     from pathlib import Path
 
@@ -60,7 +63,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.damage import Losses
     from kstoolkit.rocksdb.files.keystats import KeyStats
     from kstoolkit.rocksdb.files.options import OptionsSection
-    from kstoolkit.rocksdb.files.shadow import Shadow
+    from kstoolkit.rocksdb.files.shadow import Shadow, TakenFiles
     from kstoolkit.rocksdb.files.ssts import Level, Sst
     from kstoolkit.rocksdb.files.summary import Footprint, StoreSummary
     from kstoolkit.rocksdb.log.jobs import Compaction, Stall
@@ -71,7 +74,7 @@ if TYPE_CHECKING:
 _NAMED = 5  # column families in its representation
 
 
-class Store(Closing):
+class Store(Closing, LetsGo):
     """A store, open for looking in; made by :func:`kstoolkit.open_store`, closed by ``with``.
 
     Parameters
@@ -95,6 +98,9 @@ class Store(Closing):
         By all that takes a column family, if there is none of that name.
     """
 
+    again: Callable[[], Store]
+    """Opens it as it is now, once its files were let go."""
+
     def __init__(
         self,
         path: Path,
@@ -104,6 +110,7 @@ class Store(Closing):
         footprint: Footprint,
         losses: Losses | None = None,
     ) -> None:
+        LetsGo.__init__(self)
         self.path = path
         self._families = families
         self._shadow = shadow
@@ -111,6 +118,7 @@ class Store(Closing):
         self._losses = losses
         self._view = View(families, shadow.path, path)
         self.engine_use = EngineUse()
+        self._iterations: set[Generator[tuple[bytes, bytes]]] = set()
 
     @property
     def damage(self) -> str | None:
@@ -135,9 +143,8 @@ class Store(Closing):
 
     def summary(self, cf: str | None = None) -> StoreSummary:
         """Return the store, or a column family, at a glance; the folder's sizes are all of it."""
-        families = self._chosen(cf)
-        files = self.ssts(cf)
-        with translated(self.path):
+        with self._asked(cf) as families:
+            files = self.ssts(cf)
             return summary_of(
                 self.path,
                 families,
@@ -145,7 +152,7 @@ class Store(Closing):
                 num_unlisted_ssts=len(self._footprint.ssts - {each.name for each in self._ssts}),
                 options=self._options,
                 footprint=self._footprint,
-                copied_bytes=self._shadow.copied_bytes,
+                copied_bytes=self._shadow.files.copied_bytes,
                 damage=self.damage,
             )
 
@@ -155,9 +162,9 @@ class Store(Closing):
 
     def ssts(self, cf: str | None = None) -> Records[Sst]:
         """Return the SST files, of all column families or one, by level and key."""
-        chosen = self._chosen(cf)
-        kept = [each for each in self._ssts if each.column_family in chosen]
-        return type(self._ssts)(kept, self._ssts.kind)
+        with self._asked(cf) as chosen:
+            kept = [each for each in self._ssts if each.column_family in chosen]
+            return type(self._ssts)(kept, self._ssts.kind)
 
     def options(self) -> Records[OptionsSection]:
         """Return the options that the store was last opened with, section by section.
@@ -169,11 +176,11 @@ class Store(Closing):
         FormatError
             If it has one that is none.
         """
-        self._check_open()
-        if self._options is None:
-            message = f"The store {self.path} has no OPTIONS file."
-            raise NoStoreError(message, hint="RocksDB writes one at each open; was it removed?")
-        return self._options
+        with self._asked():
+            if self._options is None:
+                message = f"The store {self.path} has no OPTIONS file."
+                raise NoStoreError(message, hint="RocksDB writes one at each open; was it removed?")
+            return self._options
 
     def key_stats(
         self, sample: int = 10_000, *, cf: str | None = None, prefix_bytes: int = 4, top: int = 10
@@ -193,10 +200,10 @@ class Store(Closing):
             At a row that can't be read.
         """
         name = cf or self.main_family
-        handle = self._chosen(name)[name]
-        with translated(self.path):
+        with self._asked(name) as chosen:
+            rows, files = chosen[name], self.ssts(name)
             return key_stats_of(
-                name, handle, self.ssts(name), sample=sample, prefix_bytes=prefix_bytes, top=top
+                name, rows, files, sample=sample, prefix_bytes=prefix_bytes, top=top
             )
 
     def get(self, key: bytes, *, cf: str | None = None) -> bytes | None:
@@ -208,9 +215,8 @@ class Store(Closing):
             If it lies where the store can't be read.
         """
         name = cf or self.main_family
-        handle = self._chosen(name)[name]
-        with translated(self.path):
-            value: bytes | None = handle.get(key)
+        with self._asked(name) as chosen:
+            value: bytes | None = chosen[name].get(key)
             return value
 
     def iter_rows(
@@ -222,6 +228,9 @@ class Store(Closing):
         reverse: bool = False,
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and values in the order of the keys, however many there are.
+
+        After most of a minute without a step, rows from there on may be those of then: see
+        :func:`~kstoolkit.rocksdb.opening.open_store`.
 
         Parameters
         ----------
@@ -243,24 +252,20 @@ class Store(Closing):
             that was opened with ``partly``, only if ``reverse``: else such rows are passed over.
         """
         name = cf or self.main_family
-        handle = self._chosen(name)[name]
-        if self._losses is None or reverse:
-            rows = rows_of(handle, prefix=prefix, start=start, reverse=reverse)
-        else:
-            rows = readable_rows(self._view, name, self._losses, prefix=prefix, start=start)
-        return self._while_open(rows)
+        self._chosen(name)
+        return self._while_open(name, prefix, start, reverse=reverse)
 
     def profile(self, cf: str | None = None) -> Profile | None:
         """Return what the main column family or one was last opened with; None if nothing tells."""
         name = cf or self.main_family
-        self._chosen(name)
-        if self._options is None:
-            return None
-        try:
-            found = Profile.from_options(self._shadow.path, column_family=name)
-        except UserError as error:
-            message = error.message.replace(str(self._shadow.path), str(self.path))
-            raise FormatError(message, hint=error.hint) from error
+        with self._asked(name):
+            if self._options is None:
+                return None
+            try:
+                found = Profile.from_options(self._shadow.path, column_family=name)
+            except UserError as error:
+                message = error.message.replace(str(self._shadow.path), str(self.path))
+                raise FormatError(message, hint=error.hint) from error
         return found.changed(name=self.path.name)
 
     def log_paths(self) -> list[Path]:
@@ -319,15 +324,14 @@ class Store(Closing):
             If there is no such process, or no such profile.
         """
         writer = None if pid is None else process_memory(pid)
-        handles = self._chosen()
-        plan = plan_for(
-            self._written(None if profile is None else profile_given(profile)),
-            engine=self.engine_use,
-            logged=self._logged_memory,
-            instances=instances,
-            iterators=iterators,
-        )
-        with translated(self.path):
+        with self._asked() as handles:
+            plan = plan_for(
+                self._written(None if profile is None else profile_given(profile)),
+                engine=self.engine_use,
+                logged=self._logged_memory,
+                instances=instances,
+                iterators=iterators,
+            )
             return memory_parts(str(self.path), list(handles.values()), plan=plan, writer=writer)
 
     def advice(self, **circumstances: Unpack[Circumstances]) -> AdviceList:
@@ -345,11 +349,9 @@ class Store(Closing):
 
     def close(self) -> None:
         """Close the store, and remove what was made to read it; a second time does nothing."""
-        self._view.close()
-        families, self._families = self._families, {}
-        for handle in reversed(families.values()):  # the database last: it stays open for others
-            handle.close()
-        self._shadow.close()
+        with self._guard:
+            self._release()
+            self._families = {}
 
     def __repr__(self) -> str:
         names = self.column_families
@@ -376,16 +378,67 @@ class Store(Closing):
             message = f"The store {self.path} is closed."
             raise StoreClosedError(message, hint="Open it again.")
 
-    def _while_open(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-        with translated(self.path):
-            for row in rows:
-                yield row
-                self._check_open()
+    @contextmanager
+    def _asked(self, cf: str | None = None) -> Iterator[dict[str, Rdict]]:
+        """Yield all column families, or the one of a name, which are not let go meanwhile."""
+        self._check_open()
+        with translated(self.path), self._asking():
+            yield self._chosen(cf)
+
+    def _while_open(
+        self, name: str, prefix: bytes, start: bytes | None, *, reverse: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield rows; where they were let go between two steps, go on in the store as it is."""
+        last: bytes | None = None
+        while True:
+            with self._asked(name):
+                at = start if last is None else last
+                if self._losses is None or reverse:
+                    rows = rows_of(self._families[name], prefix=prefix, start=at, reverse=reverse)
+                else:
+                    rows = readable_rows(self._view, name, self._losses, prefix=prefix, start=at)
+                self._iterations.add(rows)
+            try:
+                with translated(self.path):
+                    for row in rows:
+                        if row[0] != last:
+                            last = row[0]
+                            yield row
+                            self._check_open()
+                            with self._guard:  # it may be let go just now
+                                self._asked_at = monotonic()
+                if rows in self._iterations:
+                    return
+            finally:
+                self._iterations.discard(rows)
+
+    @property
+    def _taken(self) -> TakenFiles:
+        return self._shadow.files
+
+    def _let_go(self) -> None:
+        for each in list(self._iterations):
+            each.close()
+            self._iterations.discard(each)
+        self._release()
+
+    def _release(self) -> None:
+        self._view.close()
+        for handle in reversed(self._families.values()):  # the database last: others need it
+            handle.close()
+        self._shadow.close()
+
+    def _take_anew(self) -> None:
+        now = vars(self.again())
+        for name in ("_ssts", "_options", "_logged_cache"):
+            self.__dict__.pop(name, None)
+        for name in ("_families", "_shadow", "_view", "_footprint", "_losses"):
+            self.__dict__[name] = now[name]
 
     @cached_property
     def _ssts(self) -> Records[Sst]:
-        with translated(self.path):
-            return ssts_of(self._shadow.path, self._chosen())
+        with self._asked() as families:
+            return ssts_of(self._shadow.path, families)
 
     @cached_property
     def _options(self) -> Records[OptionsSection] | None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import tempfile
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 
@@ -29,6 +30,38 @@ def test_memory_shows_parts_formula_process_and_the_rest(made: Path) -> None:
     assert "OPTIONS-" in told["memtables:"]
     assert "the writer's log, LRUCache at 0x" in told["block"]
     assert appearance(made) == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("stores", "PATH"),
+        ("rows", "PATH"),
+        ("inspect", "PATH"),
+        ("levels", "PATH"),
+        ("memory", "PATH"),
+        ("advice", "PATH"),
+        ("growth", "PATH"),
+        ("diff", "PATH", "PATH"),
+        ("export", "PATH", "--to", "OUT.csv"),
+        ("report", "PATH", "--html", "OUT.html"),
+        ("compare-profiles", "spark", "--replay", "PATH"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_each_command_that_opens_a_store_reads_it_through_the_scratch_folder_that_is_given(
+    made: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """It is one in which no folder can be made: who used another would answer."""
+    places = {"PATH": str(made), "OUT.csv": f"{tmp_path}/a.csv", "OUT.html": f"{tmp_path}/a.html"}
+    words = [places.get(each, each) for each in command]
+    before = tempfile.gettempdir()
+    answer = given(*words, "--scratch", tmp_path / "nowhere")
+    assert f"No scratch folder can be made in {tmp_path / 'nowhere'}: No such file" in answer.err
+    assert tempfile.gettempdir() == before
+    (tmp_path / "there").mkdir()
+    assert given(*words, "--scratch", tmp_path / "there").code == 0
+    assert not list((tmp_path / "there").iterdir())
 
 
 def test_memory_begins_with_the_writer_and_sets_this_reader_apart(made: Path) -> None:

@@ -10,7 +10,7 @@ read from a view of the store without the block's file, made of links in the scr
 
 SST files that are missing or can't be opened are taken off the MANIFEST's list: all others keep
 their levels, so that of a key's values the newest that is left is shown. The store's own folder is
-not touched: files are linked, and RocksDB writes into none of them again. Without a whole MANIFEST
+not touched: what RocksDB writes into are copies. Without a whole MANIFEST
 nobody knows which files count, and the store is refused.
 """
 
@@ -34,7 +34,7 @@ from kstoolkit.rocksdb.files.ssts import read_footer
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
     from rocksdict import Rdict, RdictIter
@@ -246,14 +246,14 @@ class View:
         place.mkdir()
         for each in self._scratch.iterdir():
             if _LINKED.fullmatch(each.name):
-                (place / each.name).hardlink_to(each)
+                (place / each.name).symlink_to(each.absolute())
             elif _COPIED.fullmatch(each.name):
                 shutil.copyfile(each, place / each.name)
 
 
 def rows_of(
     handle: Rdict, *, prefix: bytes = b"", start: bytes | None = None, reverse: bool = False
-) -> Iterator[tuple[bytes, bytes]]:
+) -> Generator[tuple[bytes, bytes]]:
     """Yield the keys and values of one column family; memory is that of a row and some blocks.
 
     The ``handle`` was opened raw. Only keys with this ``prefix`` come, from ``start`` on, or the
@@ -315,7 +315,7 @@ def readable_rows(
     prefix: bytes = b"",
     start: bytes | None = None,
     end: bytes | None = None,
-) -> Iterator[tuple[bytes, bytes]]:
+) -> Generator[tuple[bytes, bytes]]:
     """Yield rows as :func:`~kstoolkit.rocksdb.files.damage.rows_of` does, past what can't be read.
 
     That is put into ``losses``; if it isn't told where the damage is, or there is too much of it,

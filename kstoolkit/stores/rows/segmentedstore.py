@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _MOST_OPEN = 16
 _SHARE_OF_FILES = 2  # of the files that this process may open, the share that stays open at most
-_FILES_BESIDE = 8  # that an open store has open beside its SST files
+_FILES_BESIDE = 8  # that an open store has open beside its SST files, and those twice
 _ROWS_LIE_IN = (".sst", ".blob", ".log")
 _LOOKS, _PAUSE_S = 4, 0.05
 _ONE_STORE = (
@@ -96,12 +96,12 @@ class StoreSegments(Mapping[int, Store]):
             message = f"The store {self._path} is closed."
             raise StoreClosedError(message, hint="Open it again.")
         store = self._open.get(start_ms)
-        if store is None:
+        if store is None or store.is_let_go:
             store = open_store(folder, scratch=self._scratch, partly=True)
             store.engine_use = use_of_streams(store)
             self._open[start_ms] = store
             self._note_damage(start_ms, store)
-            self._num_files[start_ms] = _FILES_BESIDE + len(_sizes(folder, (".sst",)))
+            self._num_files[start_ms] = _FILES_BESIDE + 2 * len(_sizes(folder, (".sst",)))
         self._keep(start_ms, store)
         return store
 
@@ -158,8 +158,9 @@ class StoreSegments(Mapping[int, Store]):
         """Yield rows of a segment, as far as they can be read."""
         try:
             yield from rows
-        except FormatError as error:
-            self._note(start_ms, error, self._torn)
+        except OF_ONE_STORE as error:
+            if isinstance(error, FormatError) or not _goes(self._folders[start_ms]):
+                self._note(start_ms, error, self._torn)
         store = self._open.get(start_ms)
         if store is not None:
             self._note_damage(start_ms, store)

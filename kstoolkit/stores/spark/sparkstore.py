@@ -285,7 +285,8 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         self._check_open()
         if self.place.partition is None:
             return at.opened(partition, self._scratch)
-        if at.store not in self._held:
+        held = self._held.get(at.store)
+        if held is None or held.is_let_go:
             self._held[at.store] = at.opened(partition, self._scratch)
         return self._held[at.store]
 

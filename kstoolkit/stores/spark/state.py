@@ -5,8 +5,9 @@ state formats 3 and 4 keeps in column families of one store what one of formats 
 four stores; so they read alike.
 
 A partition's state is a snapshot of a RocksDB, and the changes since. The snapshot is unpacked into
-a scratch folder, SST files linked or copied where they can't be, all else small and written anew:
-so nothing in the checkpoint changes, whatever RocksDB does with the folder.
+a scratch folder, where links lead to its SST files, held open, and all else is small and written
+anew: so nothing in the checkpoint changes, whatever RocksDB does with the folder. What it takes is
+said and bounded as that of other copies is.
 
 The changes are laid over the snapshot's rows in the order of their keys. They are kept in a RocksDB
 of their own in a scratch folder, the latest of each key: memory holds a memtable, and of each file
@@ -51,7 +52,12 @@ from kstoolkit.rocksdb.faults import (
     translated,
 )
 from kstoolkit.rocksdb.files.damage import Losses, View, mended_families, readable_rows, rows_of
-from kstoolkit.rocksdb.files.shadow import new_scratch_folder, new_scratch_rocksdb
+from kstoolkit.rocksdb.files.shadow import (
+    LetsGo,
+    TakenFiles,
+    new_scratch_folder,
+    new_scratch_rocksdb,
+)
 from kstoolkit.rocksdb.memory.planning import EngineUse
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
@@ -93,8 +99,10 @@ _HINT = naming(
 )
 
 
-def _unpack(path: Path, into: Path, delimiter: bytes, *, partly: bool = False) -> Snapshot:
-    """Unpack a snapshot into an empty folder, and return what it says of the store.
+def _unpack(
+    path: Path, into: Path, files: TakenFiles, delimiter: bytes, *, partly: bool = False
+) -> Snapshot:
+    """Unpack a snapshot into an empty folder of ``files``, and return what it says of the store.
 
     The SST files lie in ``SSTs`` beside it. If ``partly``, those are left out that are missing, or
     shorter than they should be; else that is a MissingFileError, or a FormatError.
@@ -102,16 +110,24 @@ def _unpack(path: Path, into: Path, delimiter: bytes, *, partly: bool = False) -
     snapshot = read_with(path, read_snapshot)
     leaving_out = suppress(DamagedStoreError) if partly else nullcontext()
     with translated(path):
+        files.make_room(sum(map(len, snapshot.members.values())))
         for name, raw in snapshot.members.items():
             bare = with_delimiter(raw, delimiter) if name.startswith("OPTIONS") else raw
             (into / name).write_bytes(bare)
+        tables: dict[str, Path] = {}
         for file in snapshot.sst_files:
+            if file.name in tables:
+                message = f"{path}: two files of a snapshot have the name {file.name}."
+                raise FormatError(message, hint="The snapshot is damaged.")
             with leaving_out:
-                _link(_found(path, "SSTs", file, _TABLE), into / file.name)
+                tables[file.name] = _found(path, "SSTs", file, _TABLE)
+        logs: dict[str, Path] = {}
         for file in snapshot.log_files:
             (into / file.name).unlink(missing_ok=True)  # the zip holds an empty one
             with leaving_out:
-                shutil.copyfile(_found(path, "logs", file, _LOG), into / file.name)
+                logs[file.name] = _found(path, "logs", file, _LOG)
+        files.hold(tables)
+        files.copy(logs)
     return snapshot
 
 
@@ -129,16 +145,6 @@ def _found(path: Path, folder: str, file: SnapshotFile, name: re.Pattern[str]) -
         message = f"{needs} with {file.size_bytes:,} bytes, and it has {size_bytes:,}."
         raise DamagedStoreError(message, hint=_HINT)
     return there
-
-
-def _link(there: Path, here: Path) -> None:
-    try:
-        here.hardlink_to(there)
-    except FileExistsError:
-        message = f"{there}: two files of a snapshot have the name {here.name}."
-        raise FormatError(message, hint="The snapshot is damaged.") from None
-    except OSError:  # another disk, or a file that this user may read and not link
-        shutil.copyfile(there, here)
 
 
 @dataclass(slots=True)
@@ -249,7 +255,7 @@ def _bare_where_removed(changes: StateChanges) -> ByteColumn:
     return changes.key.part(np.where(removed, CHECKSUM_BYTES, 0))
 
 
-class PartitionState:
+class PartitionState(LetsGo):
     """The rows of one partition as they lie on disk, at one version.
 
     A file that is missing or damaged is a FormatError: also later, at a row that can't be read.
@@ -264,6 +270,7 @@ class PartitionState:
         *,
         scratch: str | PathLike[str] | None = None,
     ) -> None:
+        LetsGo.__init__(self)
         self.folder = folder
         self.families: dict[str, int] = {}
         self._base: View | None = None
@@ -283,7 +290,7 @@ class PartitionState:
 
         If this is closed, also before the last row, it is a StoreClosedError.
         """
-        with translated(self.folder):
+        with translated(self.folder), self._asking():
             found: Iterator[tuple[bytes, bytes]] = iter(())
             if self._base is not None:
                 found = readable_rows(self._base, "default", self._losses, prefix=prefix)
@@ -297,10 +304,11 @@ class PartitionState:
         self._close()
 
     def _open(self, chain: Chain, place: Path, wrapping: ValueWrapping, opening: ExitStack) -> None:
-        replayed = chain.changes
+        replayed, home = chain.changes, place / "snapshot"
+        home.mkdir()
+        self._files = TakenFiles(home, self.folder)
+        opening.callback(self._files.close)
         if chain.snapshot is not None and chain.snapshot.suffix == ".zip":
-            home = place / "snapshot"
-            home.mkdir()
             self._base = self._snapshot(chain.snapshot, home, wrapping.delimiter)
             opening.callback(self._base.families["default"].close)
             opening.callback(self._base.close)
@@ -308,6 +316,7 @@ class PartitionState:
         elif chain.snapshot is not None:
             replayed = (chain.snapshot, *replayed)
         if replayed:
+            self._files.make_room(sum(each.stat().st_size for each in replayed))
             self._overlay = Overlay(place / "changes", wrapping)
             opening.callback(self._overlay.close)
             for each in replayed:
@@ -316,14 +325,24 @@ class PartitionState:
     def _snapshot(self, path: Path, home: Path, delimiter: bytes) -> View:
         """Return a snapshot, unpacked into an empty folder; of a damaged one, what is left."""
         try:
-            self.families = _unpack(path, home, delimiter).families
+            self.families = _unpack(path, home, self._files, delimiter).families
             return View({"default": _opened(home, self.folder)}, home, self.folder)
         except DamagedStoreError as error:
             shutil.rmtree(home)
             home.mkdir()
-            self.families = _unpack(path, home, delimiter, partly=True).families
+            self.families = _unpack(path, home, self._files, delimiter, partly=True).families
             families, self._losses = mended_families(home, self.folder, error)
             return View(families, home, self.folder)
+
+    @property
+    def _taken(self) -> TakenFiles:
+        return self._files
+
+    def _let_go(self) -> None:
+        self._close()
+
+    def _take_anew(self) -> None:
+        self._check_open()
 
     def _say_damage(self) -> None:
         """Warn of what is lost of the snapshot; once, unless more has come to light."""
@@ -354,7 +373,8 @@ def opened_snapshot(
     try:
         home = place.path / path.stem
         home.mkdir()
-        _unpack(path, home, delimiter, partly=True)
+        files = TakenFiles(home, path)
+        _unpack(path, home, files, delimiter, partly=True)
         (home / "metadata").unlink(missing_ok=True)  # by which it would want SST files elsewhere
         with open_store(home, scratch=scratch, partly=True, into=SnapshotStore) as store:
             store.path, store.engine_use = path, EngineUse("spark")

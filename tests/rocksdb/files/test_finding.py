@@ -54,13 +54,13 @@ def test_a_pipe_that_came_since_is_not_taken_into_a_shadow(tmp_path: Path) -> No
     shadow.close()
 
 
-def test_a_full_disk_is_told_with_what_is_free_and_what_is_left_for_others(
+def test_copies_that_take_more_than_half_of_what_is_free_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage: Any = shutil.disk_usage(tmp_path)._replace(free=228 << 10)
+    usage: Any = shutil.disk_usage(tmp_path)._replace(free=12 << 10)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(
         StoreResourceError,
-        match=r"228\.0 KiB are free there, and 64\.0 MiB are to be left for others\.",
+        match=r"KiB are to be copied to .*, where 12\.0 KiB are free: that is more than half\.",
     ):
         Shadow(write_store(tmp_path / "kv", default={b"a": b"1"}))

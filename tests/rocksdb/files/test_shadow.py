@@ -67,7 +67,8 @@ def test_what_a_killed_reader_left_goes_when_the_next_one_opens(
     with open_store(made, scratch=scratch):
         assert left.is_dir(), "its owner lives"
         assert len(list(scratch.iterdir())) == 2
-    assert any(left.glob("*.sst"))
+    assert {each.stat().st_nlink for each in made.iterdir()} == {1}
+    assert {each.is_symlink() for each in left.glob("*.sst")} == {True}
     os.kill(reader.pid, signal.SIGKILL)
     reader.wait()
     assert left.is_dir(), "nobody was there to remove it"
@@ -76,7 +77,6 @@ def test_what_a_killed_reader_left_goes_when_the_next_one_opens(
         assert dict(opened.iter_rows()) == LIVE
     assert not list(scratch.iterdir())
     assert appearance(made) == before
-    assert {each.stat().st_nlink for each in made.iterdir()} == {1}
 
 
 def test_a_folder_in_use_by_this_very_process_stays(scratch: Path) -> None:
@@ -182,4 +182,66 @@ print(len(list(shadow.path.glob("*.sst"))))
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout == "4\n"
+    assert not list(scratch.iterdir())
+
+
+IDLE = """
+import os, sys, time
+from rocksdict import Rdict
+import kstoolkit.rocksdb.files.shadow as shadow
+from kstoolkit.rocksdb.opening import open_store
+from tests.rocksdb.madestores import small_options
+shadow._IDLE_S, shadow._LOOK_S = 0.6, 0.1
+
+def deleted():
+    links = (f"/proc/self/fd/{each}" for each in os.listdir("/proc/self/fd"))
+    told = (os.readlink(each) for each in links if os.path.lexists(each))
+    return sum(each.endswith(".sst (deleted)") for each in told)
+
+writer = Rdict(sys.argv[1], small_options())
+def write(value):
+    for number in range(2_000):
+        writer[b"%04d" % number] = value
+    writer.flush()
+write(b"old")
+store = open_store(sys.argv[1], scratch=sys.argv[2])
+onwards, backwards = store.iter_rows(), store.iter_rows(reverse=True)
+begun = [next(onwards), next(backwards), next(backwards)]
+time.sleep(1.2)
+print(begun, store.is_let_go)
+write(b"new")
+writer.compact_range(None, None)
+store.get(b"0000")
+print(deleted() > 0, store.is_let_go)
+time.sleep(1.2)
+print(deleted(), store.is_let_go, [each for each in os.listdir(sys.argv[2])])
+rest = list(onwards)
+print(len(rest), rest[0], rest[-1], len(list(backwards)), len(store.ssts()), store.get(b"0000"))
+write(b"newer")
+writer.compact_range(None, None)
+time.sleep(1.2)
+print(store.is_let_go, store.column_families, store.summary().num_entries)
+writer.close()
+store.close()
+"""
+
+
+def test_a_store_that_nobody_asks_lets_deleted_files_go_and_is_then_as_it_is_now(
+    tmp_path: Path, scratch: Path
+) -> None:
+    """What is held shows in /proc; a row that was come to is not come to again."""
+    done = subprocess.run(
+        [sys.executable, "-c", IDLE, str(tmp_path / "store"), str(scratch)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [
+        "[(b'0000', b'old'), (b'1999', b'old'), (b'1998', b'old')] False",
+        "True False",
+        "0 True []",
+        "1999 (b'0001', b'new') (b'1999', b'new') 1998 1 b'new'",
+        "True ('default',) 2000",
+    ], done.stderr
     assert not list(scratch.iterdir())

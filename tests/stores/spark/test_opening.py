@@ -17,6 +17,7 @@ from kstoolkit.rocksdb.faults import (
     MissingFileError,
     NoStoreError,
     StoreClosedError,
+    StoreResourceError,
 )
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from tests.rocksdb.madestores import appearance
@@ -195,6 +196,46 @@ def test_a_batch_that_is_not_committed_is_not_read(partition: Path) -> None:
     (partition.parents[2] / "commits" / "3").unlink()
     with opened(partition) as store:
         assert (store.version, store.versions) == (3, [1, 2, 3])
+
+
+def test_tables_of_a_snapshot_are_held_where_they_lie_and_what_is_unpacked_is_bounded(
+    partition: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(partition, scratch=scratch) as store:
+        assert counts(store) == LATEST
+        tables = list(scratch.rglob("*.sst"))
+        assert {each.resolve().parent for each in tables if each.is_symlink()} == {
+            partition / "SSTs"
+        }
+        assert {each.stat().st_nlink for each in partition.glob("SSTs/*")} == {1}
+    usage: Any = shutil.disk_usage(scratch)._replace(free=4 << 10)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with (
+        opened(partition, scratch=scratch) as store,
+        pytest.raises(StoreResourceError, match=r"KiB are to be copied .* more than half"),
+    ):
+        counts(store)
+    assert not list(scratch.iterdir())
+
+
+def test_a_partition_that_nobody_asks_lets_deleted_tables_go_and_is_read_anew(
+    partition: Path, scratch: Path
+) -> None:
+    with opened(partition, scratch=scratch) as store:
+        assert counts(store) == LATEST
+        (state,) = store._held.values()
+        state._asked_at -= 100
+        state.let_go_if_idle()
+        before = state.is_let_go
+        assert not before, "nothing was deleted"
+        for each in partition.glob("SSTs/*"):
+            held = each.read_bytes()
+            each.unlink()
+            each.write_bytes(held)
+        state.let_go_if_idle()
+        assert state.is_let_go
+        assert not list(scratch.iterdir())
+        assert counts(store) == LATEST
 
 
 def test_nothing_of_the_checkpoint_changes_and_nothing_is_left(
