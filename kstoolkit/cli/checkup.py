@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON_OBJECT, argument, optional
+from kstoolkit.cli.options import AS_JSON_OBJECT, SCRATCH, argument, optional, settings_in
+from kstoolkit.cli.rocksdb import CLIENT_CONFIG, METRICS, PROGRESS, metrics_given
 from kstoolkit.cli.terminal import URGENT, in_flags, note, print_json, print_table, say
 from kstoolkit.moments import moment_text
+from kstoolkit.rocksdb.advice.advice import said_of_cause
 from kstoolkit.units import format_bytes, format_count, format_span, parse_bytes
 
 if TYPE_CHECKING:
@@ -33,7 +35,11 @@ def checkup(
         "How many bytes of keys and values a restore writes a second, such as 20MiB.",
         "measured: RocksDB alone",
     ),
+    metrics: str | None = METRICS,
+    progress: str | None = PROGRESS,
+    client_config: str | None = CLIENT_CONFIG,
     html: str | None = optional("FILE", "Write it as a page, too.", "none is written"),
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Print what is the matter with a whole application's state.
@@ -50,6 +56,8 @@ def checkup(
         path,
         bound_bytes=None if bound is None else parse_bytes(bound),
         restore_bytes_per_second=None if restore_rate is None else parse_bytes(restore_rate),
+        metrics=metrics_given(metrics, progress),
+        client_config=settings_in(client_config),
     )
     if as_json:
         print_json([found.to_dict() | {"is_urgent": found.is_urgent}])
@@ -63,8 +71,13 @@ def checkup(
 
 def _show(found: Checkup) -> None:
     print_table(_HEADER, [_cells(each) for each in found.stores])
-    for line in in_flags(str(found)).splitlines():
-        say(line)
+    for figure in found.figures():
+        say(in_flags(str(figure)))
+    for step in found.to_do():
+        for line in step.splitlines():
+            say(line)
+    for why, rules in found.unjudged.items():
+        note(f"{said_of_cause(in_flags(why), rules)}.")
 
 
 def _cells(store: CheckedStore) -> list[str]:

@@ -231,16 +231,16 @@ _SEGMENTS = typer.Option(
 )
 _ITERATORS = optional("N", "How many iterators are open at once in each.", "unknown", min=0)
 _PID = optional("N", "The writer's process, on this machine.", "none is measured", min=1)
-_METRICS = optional(
+METRICS = optional(
     "URL|FILE",
     "What Kafka Streams tells Prometheus by jmx_prometheus_javaagent, at http://host:port/metrics "
     "or in a file; best at metrics.recording.level=DEBUG.",
     "none are judged by",
 )
-_PROGRESS = optional(
+PROGRESS = optional(
     "FILE", "The progress of a query of Spark's, one JSON object a line.", "none is judged by"
 )
-_CLIENT_CONFIG = optional(
+CLIENT_CONFIG = optional(
     "FILE", "The writer's settings of Kafka, one name=value a line.", "none are judged"
 )
 PROFILE = optional(
@@ -300,9 +300,9 @@ def advice(
     instances: int = _INSTANCES,
     pid: int | None = _PID,
     profile: str | None = PROFILE,
-    metrics: str | None = _METRICS,
-    progress: str | None = _PROGRESS,
-    client_config: str | None = _CLIENT_CONFIG,
+    metrics: str | None = METRICS,
+    progress: str | None = PROGRESS,
+    client_config: str | None = CLIENT_CONFIG,
     _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
 ) -> None:
@@ -316,7 +316,7 @@ def advice(
         "bound_bytes": bound_bytes,
         "pid": pid,
         "profile": _named(profile),
-        "metrics": _metrics_given(metrics, progress),
+        "metrics": metrics_given(metrics, progress),
         "client_config": settings_in(client_config),
     }
 
@@ -340,7 +340,8 @@ def advice(
         note(f"{said_of_cause(in_flags(why), rules)}.")
 
 
-def _metrics_given(metrics: str | None, progress: str | None) -> EngineMetrics | None:
+def metrics_given(metrics: str | None, progress: str | None) -> EngineMetrics | None:
+    """Return what an engine told of itself, of the one source that is given; None without."""
     if metrics is None and progress is None:
         return None
     from kstoolkit.operations.enginemetrics import read_metrics, read_progress  # noqa: PLC0415

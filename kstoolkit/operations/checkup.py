@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import InputError, KstoolkitError
 from kstoolkit.records import Record, Records, Source, counted, of_source
+from kstoolkit.rocksdb.advice.advice import by_cause, said_of_cause
 from kstoolkit.rocksdb.lab.comparing import written_per_second
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plans_in_all
@@ -160,13 +161,15 @@ class Checkup(Record):
         return any(each.is_urgent for each in self.steps)
 
     def __str__(self) -> str:
-        figures = [str(each) for each in self.figures()]
-        if self.restore_rate_is:
-            figures.append(f"a restore writes as fast as {self.restore_rate_is}")
-        steps = [str(each) for each in self.steps] or ["Nothing to do, as far as could be judged."]
-        silent = [f"Not judged: {', '.join(rules)}: {why}." for why, rules in self.unjudged.items()]
         head = f"{counted(len(self.stores), 'stores')} in {self.path}"
-        return "\n".join([head, *figures, *steps, *silent])
+        silent = [f"{said_of_cause(why, rules)}." for why, rules in self.unjudged.items()]
+        return "\n".join([head, *map(str, self.figures()), *self.to_do(), *silent])
+
+    def to_do(self) -> list[str]:
+        """Return what to do, for people, the most urgent first."""
+        rate = [f"a restore writes {self.restore_rate_is}"] if self.restore_rate_is else []
+        steps = [str(each) for each in self.steps]
+        return rate + (steps or ["Nothing to do, as far as could be judged."])
 
 
 def checkup(
@@ -447,7 +450,7 @@ def _name(found: FoundStore) -> str:
     return f"{_task(found)}/{found.store}"
 
 
-_URGENT_RULES = {"errors in the log"}
+_URGENT_RULES = {"errors in the log", "background errors"}
 _OF_ALL = {"memory over the bound"}
 """What is judged of all stores together."""
 
@@ -472,10 +475,8 @@ def _advised(looks: list[_Look]) -> Iterator[Step]:
 
 
 def _unjudged(looks: list[_Look]) -> dict[str, list[str]]:
-    """Return which rules could not be judged, by why."""
-    found: dict[str, dict[str, None]] = defaultdict(dict)
+    """Return which rules could not be judged, by why; but for what is judged of all together."""
+    found: dict[str, str] = {}
     for look in looks:
-        for rule, why in look.unjudged.items():
-            if rule not in _OF_ALL:
-                found[why][rule] = None
-    return {why: list(rules) for why, rules in found.items()}
+        found |= {rule: why for rule, why in look.unjudged.items() if rule not in _OF_ALL}
+    return by_cause(found)
