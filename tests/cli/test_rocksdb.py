@@ -114,7 +114,7 @@ def test_no_advice_is_said_on_stderr(made: Path) -> None:
     answer = given("advice", made)
     assert (answer.code, answer.out) == (0, "")
     assert answer.err.startswith("Nothing to advise")
-    assert "no bound is given: --bound-bytes." in answer.err
+    assert "no bound is given: --bound." in answer.err
     assert "in no OPTIONS file: give --profile." in answer.err
 
 
