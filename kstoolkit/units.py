@@ -4,8 +4,8 @@ Examples
 --------
 >>> parse_duration("5 minutes"), format_duration(3_600_000)
 (300000, '1 hour')
->>> format_bytes(3 << 20), format_count(2_828_425)
-('3.0 MiB', '2,828,425')
+>>> parse_bytes("6GiB"), format_bytes(3 << 20), format_count(2_828_425)
+(6442450944, '3.0 MiB', '2,828,425')
 """
 
 from __future__ import annotations
@@ -105,10 +105,10 @@ def format_bytes(size_bytes: float | None) -> str:
     return f"{size:.0f} B" if unit == 0 else f"{size:.1f} {_BYTE_UNITS[unit]}"
 
 
-_SIZE = re.compile(r"([\d_,]*\.?\d+)\s*([kmgt]?)(?:i?b|ytes)?", re.IGNORECASE)
+_SIZE = re.compile(r"([\d_,]{,20}\.?\d{1,20})\s*([kmgtp]?)(?:i?b|ytes)?", re.IGNORECASE)
 
 
-def parse_bytes(text: str) -> int:
+def parse_bytes(text: str | int) -> int:
     """Return a size in bytes, as people write it: a number, with or without a unit of 1024.
 
     What is none, or not above zero, is a ConfigurationError.
@@ -118,12 +118,12 @@ def parse_bytes(text: str) -> int:
     >>> parse_bytes("512MiB"), parse_bytes("1.5 GB"), parse_bytes("6g"), parse_bytes("4096")
     (536870912, 1610612736, 6442450944, 4096)
     """
-    match = _SIZE.fullmatch(text.strip())
+    match = _SIZE.fullmatch(str(text).strip())
     number = float(match[1].replace(",", "").replace("_", "")) if match else 0
     if match is None or number <= 0:
         message = f"{text!r} is no size."
         raise ConfigurationError(message, hint="Give one such as 512MiB or 6GiB.")
-    return int(number * _STEP ** " kmgt".index(match[2].lower() or " "))
+    return int(number * _STEP ** " kmgtp".index(match[2].lower() or " "))
 
 
 def format_count(count: float | None) -> str:

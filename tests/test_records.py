@@ -67,6 +67,7 @@ NO_PLOT = {
     "KindRecall": "a share of a few; the table says it",
     "Point": "one row of several that are drawn together",
     "MemoryInAll": "its plan is drawn, as that of one store is",
+    "PodMemory": "its plan is drawn; what is beside that, a few lines say",
     "StoreRecords": "those of each store are drawn",
     "BackgroundJob": "what flushes and compactions share",
     "LogFile": "what is in the files is drawn, not how long they are",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.units import format_bytes, format_count, format_duration, parse_duration
+from kstoolkit.units import format_bytes, format_count, format_duration, parse_bytes, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,34 @@ def test_sizes_change_their_unit_at_1024() -> None:
 def test_unknown_is_said_and_is_not_zero() -> None:
     assert format_bytes(None) == format_count(None) == "unknown"
     assert (format_bytes(0), format_count(0)) == ("0 B", "0")
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        ("6g", 6 << 30),  # as java -Xmx and docker --memory read it
+        ("512M", 512 << 20),
+        ("8Gi", 8 << 30),  # Kubernetes
+        ("512 MiB", 512 << 20),
+        ("1.5kb", 1536),
+        ("1048576", 1 << 20),
+        (7, 7),
+        ("3 B", 3),
+    ],
+)
+def test_sizes_are_read_as_people_java_and_kubernetes_write_them(
+    written: str | int, size: int
+) -> None:
+    assert parse_bytes(written) == size
+
+
+@pytest.mark.parametrize("written", ["", "6x", "0", "-1g", "g", "9" * 400, "6 G B"])
+def test_what_is_no_size_is_said_with_what_to_write(written: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"'{written}' is no size") as told:
+        parse_bytes(written)
+    assert "512MiB" in str(told.value.hint)
+
+
+@given(st.integers(1, 1 << 50))
+def test_a_size_that_is_shown_is_read_back_to_what_is_shown(size: int) -> None:
+    assert format_bytes(parse_bytes(format_bytes(size))) == format_bytes(size)

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, SCRATCH, argument, optional
+from kstoolkit.cli.options import (
+    AS_JSON,
+    AS_JSON_OBJECT,
+    SCRATCH,
+    argument,
+    hidden,
+    optional,
+    size,
+)
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.rocksdb.profiles.java import not_in_java
@@ -42,6 +50,7 @@ class WorkloadKind(StrEnum):
     delete_heavy = "delete_heavy"
 
 
+_DISK_MB = 4096
 _DRAWN = {"writes": 1_000_000, "keys": 250_000, "value_bytes": 100}
 
 
@@ -68,16 +77,15 @@ def compare_profiles(
     ),
     writes: int | None = optional("N", "How many rows to draw.", str(_DRAWN["writes"]), min=1),
     keys: int | None = optional("N", "Among how many keys.", str(_DRAWN["keys"]), min=1),
-    value_bytes: int | None = optional(
-        "N", "How large the values drawn are.", str(_DRAWN["value_bytes"]), min=1
-    ),
+    value_bytes: int | None = size("How large the values drawn are.", str(_DRAWN["value_bytes"])),
     reads: float = typer.Option(0.1, min=0, metavar="N", help="How many gets stand by a write."),
     pace: float | None = optional(
         "N", "How many writes a second.", "as fast as RocksDB takes them", min=1
     ),
     seed: int = typer.Option(7, min=0, metavar="N", help="The same seed gives the same rows."),
     seconds: float = typer.Option(60, min=1, metavar="N", help="How long a profile may take."),
-    disk_mb: int = typer.Option(4096, min=1, metavar="N", help="MiB of disk it may take."),
+    disk: int | None = size("How much disk it may take, such as 500MiB.", "4GiB"),
+    disk_mb: int | None = hidden("--disk-mb", min=1),
     folder: str | None = optional("FOLDER", "On whose disk to try.", "where temporary files are"),
     keep: str | None = optional(
         "FOLDER",
@@ -116,7 +124,8 @@ def compare_profiles(
             rows = _replayed(replay, window, stack)
             planned = Workload(REPLAYED, rows=rows, **rates)  # type: ignore[arg-type] # by name
         over = None if engine is None else engine.value
-        limits = {"seconds": seconds, "disk_bytes": disk_mb << 20, "folder": folder, "keep": keep}
+        disk = disk or (disk_mb or _DISK_MB) << 20
+        limits = {"seconds": seconds, "disk_bytes": disk, "folder": folder, "keep": keep}
         try:
             tried = [_tried_profile(name) for name in profiles]
             found = compare(planned, tried, engine=over, **limits)  # type: ignore[arg-type] # by name
@@ -230,7 +239,8 @@ def profile(
     class_name: str | None = optional(
         "CLASS", "With --to java: what to call the class.", "RocksDBOptions", flag="--class"
     ),
-    total_mb: int | None = optional("N", "MiB that bounded_memory is to stay near.", "512", min=1),
+    total: int | None = size("What bounded_memory is to stay near.", "512MiB"),
+    total_mb: int | None = hidden("--total-mb", min=1),
     stores: int | None = optional("N", "How many stores bounded_memory is shared by.", "1", min=1),
 ) -> None:
     """Print RocksDB options for an engine, and what it lacks.
@@ -241,7 +251,7 @@ def profile(
     if class_name is not None and to is not Target.java:
         message = "--class says what to call the class of Java, and --to java is missing."
         raise ConfigurationError(message, hint="Add --to java, or leave it out.")
-    chosen = _chosen_profile(name, total_mb, stores)
+    chosen = _chosen_profile(name, total or (total_mb and total_mb << 20), stores)
     found = _written(chosen, to, class_name or "RocksDBOptions")
     if as_json:
         print_json([{"name": chosen.name, "purpose": chosen.purpose, "to": to.value, **found}])
@@ -249,15 +259,13 @@ def profile(
         _show_profile(chosen, to, found)
 
 
-def _chosen_profile(name: str, total_mb: int | None, stores: int | None) -> Profile:
-    if name != "bounded_memory" and (total_mb, stores) != (None, None):
-        message = "--total-mb and --stores are for bounded_memory alone."
+def _chosen_profile(name: str, total_bytes: int | None, stores: int | None) -> Profile:
+    if name != "bounded_memory" and (total_bytes, stores) != (None, None):
+        message = "--total and --stores are for bounded_memory alone."
         raise ConfigurationError(message, hint="Leave them out, or show bounded_memory.")
     if name not in profile_names() and Path(name).exists():
         return Profile.from_options(name)
-    return profile_named(
-        name, total_bytes=None if total_mb is None else total_mb << 20, stores=stores
-    )
+    return profile_named(name, total_bytes=total_bytes, stores=stores)
 
 
 def _written(profile: Profile, to: Target, class_name: str) -> dict[str, Any]:

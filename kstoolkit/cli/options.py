@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kstoolkit.errors import ConfigurationError, Option
+from kstoolkit.units import parse_bytes
 
 if TYPE_CHECKING:
     from kstoolkit.events.topics import Topic
@@ -41,6 +42,24 @@ def optional(
     flags = [] if flag is None else [flag]
     text = f"{what}  [default: {default}]" if default else what
     return typer.Option(None, *flags, metavar=metavar, help=text, show_default=False, **bounds)
+
+
+def _size_given(text: str | int) -> int:
+    try:
+        return parse_bytes(text)
+    except ConfigurationError as error:  # which Typer would take for a ValueError, and say nothing
+        message = f"{error.message} {error.hint}"
+        raise typer.BadParameter(message) from error
+
+
+def size(what: str, default: str = "", *, flag: str | None = None) -> Any:
+    """Return an option that is a size in bytes, None unless it is given."""
+    return optional("SIZE", what, default, flag=flag, parser=_size_given)
+
+
+def hidden(flag: str, **bounds: Any) -> Any:
+    """Return an option that is taken as before, and no longer shown."""
+    return typer.Option(None, flag, hidden=True, **bounds)
 
 
 OUT = argument("OUT", "The output folder of a run.")

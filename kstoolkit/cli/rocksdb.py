@@ -7,6 +7,7 @@ shown, and then what they come to together. In JSON that is an object a store, w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import contextmanager, nullcontext
 from operator import itemgetter
@@ -21,14 +22,18 @@ from kstoolkit.cli.options import (
     LIMIT,
     SCRATCH,
     argument,
+    hidden,
     optional,
     settings_in,
+    size,
 )
 from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.records import Record
 from kstoolkit.rocksdb.advice.advice import by_cause, said_of_cause
+from kstoolkit.rocksdb.faults import NoStoreError
 from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.profiles.profile import python_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.rocksdb.store import Store
+    from kstoolkit.stores.discovery.discovering import FoundStores
     from kstoolkit.stores.views import HasViews, MemoryInAll, StoreRecords
 
 
@@ -219,7 +225,7 @@ def _key(key: bytes) -> str:
     return text if len(text) <= _WIDEST_KEY else f"{text[:_WIDEST_KEY]}…"
 
 
-_BOUND = optional("N", "What RocksDB may take on the host, in bytes.", "no bound is judged", min=1)
+_BOUND = size("What RocksDB may take on the host, such as 6GiB.", "no bound is judged")
 _INSTANCES = typer.Option(
     1, min=1, metavar="N", help="How many stores like this one are open there at once."
 )
@@ -248,8 +254,26 @@ PROFILE = optional(
 )
 
 
+_POD = size("The memory limit of the pod: what of it is RocksDB's, and which bound fits.")
+_HEAP = size("With --pod: Java's -Xmx.")
+_RESERVE = size("With --pod: what Java takes beside its heap.", "reckoned, and shown")
+_RETENTION = optional(
+    "LENGTH",
+    "How long stores in segments keep rows: count as many as that makes.",
+    "those that are there",
+)
+_SETTER = optional(
+    "FILE",
+    "With --pod: write the bound there, for Kafka Streams as a class of the file's name, for Spark "
+    "as settings; it mustn't be there yet.",
+    "it is printed",
+)
+
+
 def memory(
-    path: str = STORE,
+    path: str = argument(
+        "PATH", "A store's folder, as for inspect; or one of many, as a state directory."
+    ),
     *,
     profile: str | None = PROFILE,
     pid: int | None = _PID,
@@ -258,18 +282,35 @@ def memory(
     segments: int = _SEGMENTS,
     iterators: int | None = _ITERATORS,
     _scratch: str | None = SCRATCH,
+    pod: int | None = _POD,
+    heap: int | None = _HEAP,
+    reserve: int | None = _RESERVE,
+    retention: str | None = _RETENTION,
+    setter: str | None = _SETTER,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
-    """Print what a store's writer may take in memory, and why.
+    """Print what a store's writer, or a whole application, may take in memory, and why.
 
     What the writer needs at most is worked out by a formula from its options, its log and the
     store's files; --pid shows its process beside that. The parts that are measured are those of
     this reader, and say nothing of the writer. The fields of --json: formula_bytes, plan,
     writer_rss_bytes, writer_not_accounted_for_bytes, total_bytes (of this reader), and more;
     unknown says why a null is one. Of a store in several RocksDB there is an object each, with
-    store, and then what the writer needs for all: store null.
+    store, and then what the writer needs for all: store null. Of a state directory there is an
+    object each store has, all its partitions and segments together; with --pod the last one has
+    pod and setter.
     """
     known = _named(profile)
+    _check_pod(pod, heap, reserve=reserve, setter=setter)
+    if pod or retention or not _is_one(path):
+        stores = _found_many(path, is_one=not (pod or retention))
+        if stores is not None:
+            if (instances, partitions, segments) != (1, 1, 1):
+                message = "--instances, --partitions and --segments are of one store."
+                raise ConfigurationError(message, hint="Leave them out: the stores there tell it.")
+            told = stores.memory(profile=known, pid=pid, iterators=iterators, retention=retention)
+            _give_application(stores, told, (pod, heap, reserve), setter, as_json=as_json)
+            return
     times = instances * partitions * segments
     found = _view(
         path,
@@ -293,10 +334,107 @@ def memory(
     _print_figures(each for each in parts.figures() if not _is_of_writer(each))
 
 
+def _check_pod(pod: int | None, heap: int | None, **beside: object) -> None:
+    alone = [f"--{name}" for name, value in (beside | {"heap": heap}).items() if value is not None]
+    if pod is None and alone:
+        message = f"{alone[0]} is given without --pod."
+        raise ConfigurationError(message, hint="Add --pod, the memory limit of the pod.")
+    if pod is not None and heap is None:
+        message = "--pod is given without --heap."
+        raise ConfigurationError(message, hint="Add --heap, what -Xmx gives to Java.")
+    if beside["setter"] is not None and Path(str(beside["setter"])).exists():
+        raise _is_there(str(beside["setter"]))
+
+
+def _is_there(file: str) -> OutputError:
+    return OutputError(f"There is {file} already.", hint="Remove it, or give another name.")
+
+
+def _found_many(path: str, *, is_one: bool) -> FoundStores | None:
+    """Return the stores under a folder; None if it is one itself, where that is looked at alone."""
+    from kstoolkit.stores.discovery.discovering import discover  # noqa: PLC0415 - loads RocksDB
+
+    if is_one:
+        with _several(path) as several:
+            if several is not None:
+                return None
+    found = discover(path)
+    for folder, why in found.unreadable.items():
+        note(f"Not looked into: {folder}: {why}.")
+    return found if found or not is_one else None
+
+
+def _give_application(
+    found: FoundStores,
+    told: StoreRecords[MemoryInAll],
+    sizes: tuple[int | None, int | None, int | None],
+    setter: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what stores take, one a line, and in all; and what of a pod is theirs."""
+    pod, heap, reserve = sizes
+    total, budget, text = told.total, None, ""
+    if pod is not None and heap is not None:
+        if total.plan is None:
+            message = f"What the stores need is unknown: {total.unknown['formula_bytes']}."
+            raise NoStoreError(message)
+        budget = total.plan.within(pod, heap, reserve=reserve)
+        text = _setter_for(found, budget.profile, Path(setter or "RocksDBOptions.java").stem)
+    if setter is not None:
+        _write_new(Path(setter), text)
+    if as_json:
+        fits = {} if budget is None else {"pod": budget.to_dict(), "setter": text}
+        print_json([*told.to_dicts(), {"store": None} | total.to_dict() | fits])
+        return
+    partitions = Counter(found.name_of(each) for each in found)
+    rows = [[name, f"{partitions[name]:,}", *_of_application(each)] for name, each in told.items()]
+    print_table(["store", "partitions", "RocksDB", "the writer, by the formula"], rows)
+    _print_of_writer(total, "One process with all of them, as they are configured:")
+    if budget is not None:
+        for line in [*str(budget).splitlines(), *([] if setter else text.splitlines())]:
+            say(line)
+    if setter is not None:
+        say(f"The bound is in {setter}.")
+
+
+def _of_application(each: MemoryInAll) -> list[str]:
+    most = each.num_stores if each.plan is None else each.plan.instances
+    there = f"{each.num_stores:,}" + (f" of at most {most:,}" if most > each.num_stores else "")
+    return [there, next(_bound(it) for it in each.figures() if it.name == "formula_bytes")]
+
+
+def _setter_for(found: FoundStores, profile: Profile, class_name: str) -> str:
+    """Return a profile in the words of the engine that the stores are of."""
+    match sorted({each.engine for each in found}):
+        case ["kafka-streams"]:
+            return profile.to_java(class_name)
+        case ["spark"]:
+            note("All partitions are counted, as if one executor had them; the bound is of each.")
+            return str(profile.to_spark_conf())
+        case [_]:
+            return python_source(profile)
+        case engines:
+            message = f"There are stores of several engines: {', '.join(engines)}."
+            raise ConfigurationError(message, hint="Give the folder of one application.")
+
+
+def _write_new(file: Path, text: str) -> None:
+    try:
+        with file.open("x", encoding="utf-8") as written:
+            written.write(text.rstrip("\n") + "\n")
+    except FileExistsError as error:
+        raise _is_there(str(file)) from error
+    except OSError as error:
+        message = f"{file} can't be written: {error.strerror}."
+        raise OutputError(message, hint="Give a file in a folder that is there.") from error
+
+
 def advice(
     path: str = STORE,
     *,
-    bound_bytes: int | None = _BOUND,
+    bound: int | None = _BOUND,
+    bound_bytes: int | None = hidden("--bound-bytes", min=1),
     instances: int = _INSTANCES,
     pid: int | None = _PID,
     profile: str | None = PROFILE,
@@ -313,7 +451,7 @@ def advice(
     column_family. Of a store in several RocksDB, which all count as open at once, each has store.
     """
     told: Circumstances = {
-        "bound_bytes": bound_bytes,
+        "bound_bytes": bound or bound_bytes,
         "pid": pid,
         "profile": _named(profile),
         "metrics": metrics_given(metrics, progress),

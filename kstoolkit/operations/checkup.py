@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kstoolkit.rocksdb.advice.advice import Advice, Circumstances
-    from kstoolkit.stores.discovery.found import FoundStore, FoundStores
+    from kstoolkit.stores.discovery.discovering import FoundStores
+    from kstoolkit.stores.discovery.found import FoundStore
     from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.stores.rows.readable import HasRows
 
@@ -392,7 +393,7 @@ def _memory(plan: MemoryPlan | None, bound_bytes: int | None) -> Iterator[Step]:
             f"all stores may take {format_bytes(plan.total_bytes)}, and there are"
             f" {format_bytes(bound_bytes)}",
             told,
-            f"kstoolkit profile bounded_memory --total-mb {bound_bytes >> 20} --stores"
+            f"kstoolkit profile bounded_memory --total {bound_bytes >> 20}MiB --stores"
             f" {plan.instances} --to java, and name the class in rocksdb.config.setter",
             f"{_WIKI}/Memory-usage-in-RocksDB",
             is_urgent=True,

@@ -26,7 +26,7 @@ from kstoolkit.rocksdb.files.ssts import Level, density
 from kstoolkit.rocksdb.files.summary import NO_DAMAGE, StoreSummary
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
-from kstoolkit.rocksdb.memory.measured import MemoryParts, lacking
+from kstoolkit.rocksdb.memory.measured import MemoryParts
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plans_in_all
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class StoreRecords(Records[_Row]):
             case [Level()]:
                 return levels_in_all(rows)
             case [MemoryParts()]:
+                return memory_in_all(self.path, rows)
+            case [MemoryInAll()]:
                 return memory_in_all(self.path, rows)
             case [StoreLog()]:
                 return writes_in_all(rows)
@@ -326,6 +328,9 @@ def _level(family: str, number: int, each: list[Level]) -> Level:
     )
 
 
+_FORMULA = "formula_bytes"
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryInAll(Record):
     """What the writer of some stores needs for all of them by the formula, and what it takes.
@@ -350,18 +355,29 @@ class MemoryInAll(Record):
     unknown: dict[str, str] = field(default_factory=dict)
 
 
-def memory_in_all(path: Path, each: list[MemoryParts]) -> MemoryInAll:
-    """Return what the writer of some stores needs for all of them."""
+def memory_in_all(
+    path: Path, each: Sequence[MemoryParts | MemoryInAll], lost: Mapping[str, str] | None = None
+) -> MemoryInAll:
+    """Return what the writer of some stores needs for all; ``lost`` are unread ones, and why."""
     plans = [parts.plan for parts in each if parts.plan is not None]
-    plan = plans_in_all(plans) if len(plans) == len(each) else None
-    needed = None if plan is None or lacking(plan) else plan.total_bytes
-    rss, pss = each[0].writer_rss_bytes, each[0].writer_pss_bytes
+    number = sum(getattr(it, "num_stores", 1) for it in each) + len(lost or ())
+    lost = {**(lost or {}), **{it.path: it.unknown[_FORMULA] for it in each if it.plan is None}}
+    plan = plans_in_all(plans, lost) if plans else None
+    is_known = plan is not None and not lost and all(it.formula_bytes is not None for it in each)
+    needed = plan.total_bytes if plan is not None and is_known else None
+    rss, pss = (
+        next(
+            (size for it in each if (size := getattr(it, f"writer_{what}_bytes")) is not None), None
+        )
+        for what in ("rss", "pss")
+    )
     rest = None if rss is None or needed is None else rss - needed
     values = {"formula_bytes": needed, "writer_rss_bytes": rss, "writer_pss_bytes": pss}
     values["writer_not_accounted_for_bytes"] = rest
-    whys = {name: why for parts in each for name, why in parts.unknown.items()}
+    whys = {_FORMULA: "; ".join(f"{name}: {why}" for name, why in lost.items())} if lost else {}
+    whys |= {name: why for parts in each for name, why in parts.unknown.items()}
     unknown = {name: whys.get(name, _DIFFERS) for name, value in values.items() if value is None}
-    return MemoryInAll(str(path), len(each), **values, plan=plan, unknown=unknown)
+    return MemoryInAll(str(path), number, **values, plan=plan, unknown=unknown)
 
 
 def writes_in_all(each: Sequence[StoreLog]) -> WriteAmplification:

@@ -37,7 +37,7 @@ _PANELS = {
 
 _LIES_AT = {
     "kstoolkit.stores.discovery.found.FoundStore": "path",
-    "kstoolkit.stores.discovery.found.FoundStores": "root",
+    "kstoolkit.stores.discovery.discovering.FoundStores": "root",
     "kstoolkit.replica.windowstore.WindowReader": "path",
 }
 """Things that are looked at where they lie, and what tells where that is."""

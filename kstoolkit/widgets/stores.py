@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from threading import Event
 
-    from kstoolkit.stores.discovery.found import FoundStore, FoundStores
+    from kstoolkit.stores.discovery.discovering import FoundStores
+    from kstoolkit.stores.discovery.found import FoundStore
     from kstoolkit.stores.growth.verdict import Growth
     from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.widgets.storerows import Cells

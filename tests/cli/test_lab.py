@@ -180,9 +180,9 @@ def test_the_options_of_a_store_are_printed_as_well(tmp_path: Path) -> None:
         (("spark", "--to", "flink"), "flink"),
         (("spark", "--to", "java", "--class", "enum"), "'enum' is no name of a Java class."),
         (("spark", "--class", "Fast"), "--to java is missing"),
-        (("kafka_streams", "--total-mb", 3), "--total-mb and --stores are for bounded_memory"),
-        (("spark", "--stores", 1), "--total-mb and --stores are for bounded_memory"),
-        ((".", "--stores", 1), "--total-mb and --stores are for bounded_memory"),
+        (("kafka_streams", "--total-mb", 3), "--total and --stores are for bounded_memory"),
+        (("spark", "--stores", 1), "--total and --stores are for bounded_memory"),
+        ((".", "--stores", 1), "--total and --stores are for bounded_memory"),
         ((__file__,), "test_lab.py is no OPTIONS file of RocksDB."),
     ],
 )

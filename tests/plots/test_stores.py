@@ -20,7 +20,8 @@ from kstoolkit.records import Records
 from kstoolkit.replica.listening import RestoreHistory
 from kstoolkit.replica.records import Lag, SegmentState
 from kstoolkit.replica.windowstore import WindowStore
-from kstoolkit.stores.discovery.found import FoundSegment, FoundStore, FoundStores
+from kstoolkit.stores.discovery.discovering import FoundStores
+from kstoolkit.stores.discovery.found import FoundSegment, FoundStore
 from kstoolkit.stores.growth.records import Age, KeyUse, SegmentUse, WindowUse
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.readable import Rows

@@ -174,6 +174,9 @@ _PARTS = ("rocksdb.size-all-mem-tables", "rocksdb.block-cache-usage")
 _READERS = "rocksdb.estimate-table-readers-mem"
 
 
+_BOUND = Option("bound_bytes", "...", flag="--bound")
+
+
 def _memory_over_bound(facts: Facts) -> Iterator[Advice]:
     """Judge whether stores need more by their options, or take more, than RocksDB may have.
 
@@ -182,7 +185,7 @@ def _memory_over_bound(facts: Facts) -> Iterator[Advice]:
     """
     bound, plan = facts.bound_bytes, facts.memory.plan
     if bound is None:
-        raise Unjudged(naming("no bound is given: {bound}", bound=Option("bound_bytes", "...")))
+        raise Unjudged(naming("no bound is given: {bound}", bound=_BOUND))
     evidence = [*_by_formula(facts, bound), *_by_parts(facts, bound)]
     if not evidence:
         _check_judged(facts)

@@ -18,14 +18,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from kstoolkit.errors import ConfigurationError, Option, naming
 from kstoolkit.records import Figure, Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.files.ssts import known_total
-from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.units import format_bytes, format_count, parse_bytes
 
 if TYPE_CHECKING:
     import os
@@ -292,7 +292,7 @@ class MemoryPlan(Record):
         Whether that cache refuses what it has no room for. If it doesn't, the bound is a soft one:
         blocks in use may go beyond it.
     unknown
-        For each term that is no part of the sum: why.
+        For each term, or store that was found, that is no part of the sum: why.
     given
         What :func:`plan_memory` was given, by the names of its parameters, and the profile with the
         sizes that override it; empty for a plan of what a store's files say.
@@ -331,6 +331,44 @@ class MemoryPlan(Record):
         told += [f"without {', '.join(lacking)} (unknown)"] if lacking else []
         return f"MemoryPlan({', '.join(told)})"
 
+    def within(
+        self, pod: str | int, heap: str | int, *, reserve: str | int | None = None
+    ) -> PodMemory:
+        """Return what a pod has for RocksDB beside a Java of such a heap, and the bound that fits.
+
+        Parameters
+        ----------
+        pod, heap
+            The limit of its memory, and Java's ``-Xmx``: as ``"8GiB"``, or bytes.
+        reserve
+            What Java takes beside its heap; None: as :class:`PodMemory` reckons it.
+
+        Raises
+        ------
+        ConfigurationError
+            If one is no size, or too little is left for so many instances.
+
+        Examples
+        --------
+        >>> plan_memory("kafka_streams", partitions=100).within("8GiB", "2GiB").bound_bytes >> 20
+        4367
+        """
+        limit, xmx = parse_bytes(pod), parse_bytes(heap)
+        java = _JAVA | {"garbage collector": xmx // _GC_SHARE}
+        if reserve is not None:
+            java = {str(Source.GIVEN): parse_bytes(reserve)}
+        beside = sum(java.values())
+        left = limit - xmx - beside
+        bound = (left - left // _ALLOCATOR_SHARE) >> 20 << 20
+        if bound <= 0:
+            of_java = f"{format_bytes(xmx)} of heap and {format_bytes(beside)} of Java beside it"
+            message = f"A pod of {format_bytes(limit)} has nothing left for RocksDB: {of_java}."
+            raise ConfigurationError(message, hint="Give the pod more, or Java a smaller heap.")
+        bounded_memory(bound, self.instances)  # refuses what is too little for so many
+        whys = {} if self.is_ceiling else {_NEEDED: "; ".join(self.unknown.values())}
+        told = (beside, left, bound, None if whys else self.total_bytes, self.instances)
+        return PodMemory(limit, xmx, *told, java=java, unknown=whys)
+
     @property
     def is_ceiling(self) -> bool:
         """Whether no more is taken, but by iterators; else what is unknown would add to the sum."""
@@ -346,8 +384,93 @@ class MemoryPlan(Record):
         return Record._repr_html_(self) + self.terms._repr_html_()
 
 
+_JAVA: dict[str, int] = {
+    "code cache": 240 << 20,
+    "metaspace": 128 << 20,
+    "thread stacks": 64 << 20,
+    "direct buffers": 50 << 20,
+}
+_GC_SHARE = 16
+_ALLOCATOR_SHARE = 5
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PodMemory(Record):
+    """What a pod has for RocksDB beside Java, and the bound that fits.
+
+    Java takes beside its heap, as a ceiling: 240 MiB of code (``ReservedCodeCacheSize``, its
+    default), 128 MiB of metaspace (20,000 classes of 5,800 bytes, and 14 MB: Cloud Foundry's
+    java-buildpack-memory-calculator), 64 stacks of 1 MiB (``ThreadStackSize``), 50 MiB of direct
+    buffers (``fetch.max.bytes``, which a response is read through), and a sixteenth of the heap for
+    the garbage collector (G1 of JDK 17 by native memory tracking: 118 MiB for 2 GiB). None but the
+    first is bounded by Java itself. A fifth of what is left is kept for what the allocator doesn't
+    give back and blocks in use beyond the cache: a rule of thumb; with glibc it can be more.
+
+    Parameters
+    ----------
+    pod_bytes, heap_bytes
+        As given.
+    java_bytes, java
+        What Java may take beside its heap, and of what.
+    left_bytes
+        What is left for RocksDB and its allocator.
+    bound_bytes
+        The size of the one cache that fits: see :attr:`profile`.
+    needed_bytes, instances
+        What that many RocksDB take at most as they are configured now.
+    """
+
+    pod_bytes: int = of_source(Source.GIVEN)
+    heap_bytes: int = of_source(Source.GIVEN)
+    java_bytes: int = of_source(Source.FORMULA)
+    left_bytes: int = of_source(Source.FORMULA)
+    bound_bytes: int = of_source(Source.FORMULA)
+    needed_bytes: int | None = of_source(Source.FORMULA)
+    instances: int = of_source(Source.FORMULA)
+    java: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def profile(self) -> Profile:
+        """The options under which all instances together stay near the bound."""
+        return bounded_memory(self.bound_bytes, self.instances)
+
+    def __str__(self) -> str:
+        java = ", ".join(f"{name} {format_bytes(size)}" for name, size in self.java.items())
+        pod, heap, beside = map(format_bytes, (self.pod_bytes, self.heap_bytes, self.java_bytes))
+        left, bound = format_bytes(self.left_bytes), format_bytes(self.bound_bytes)
+        lines = [
+            f"The pod has {pod}; {heap} are Java's heap; beside it Java may take {beside}: {java}",
+            f"Left for RocksDB: {left}; a bound of {bound} fits: the rest is the allocator's",
+        ]
+        needed = self.needed_bytes
+        told = f"As it is configured, RocksDB takes at most {format_bytes(needed)}: "
+        if needed is None:
+            told = f"What RocksDB takes as it is configured is unknown ({self.unknown[_NEEDED]})"
+        elif needed <= self.bound_bytes:
+            told += "that fits, but for what iterators pin"
+        else:
+            told += f"{format_bytes(needed - self.bound_bytes)} too much"
+        return "\n".join([*lines, told])
+
+    def __repr__(self) -> str:
+        bound, pod = format_bytes(self.bound_bytes), format_bytes(self.pod_bytes)
+        return f"PodMemory({bound} of {pod} for {counted(self.instances, 'RocksDB instances')})"
+
+
+_NEEDED = "needed_bytes"
+
+
+@runtime_checkable
+class HasMemoryPlan(Protocol):
+    """Stores that are there, and tell what their RocksDB take by their options and files."""
+
+    def memory_plan(self, *, iterators: int | None = None) -> MemoryPlan:
+        """Return the memory that all of them need together."""
+
+
 def plan_memory(
-    profile: Profile | str | os.PathLike[str] | None = None,
+    profile: Profile | HasMemoryPlan | str | os.PathLike[str] | None = None,
     *,
     memtable_bytes: int | None = None,
     memtables: int | None = None,
@@ -371,7 +494,8 @@ def plan_memory(
     ----------
     profile
         A profile, the name of one, an OPTIONS file or the folder of a store; None: RocksDB's own
-        options. The sizes below override it.
+        options. The sizes below override it. What :func:`kstoolkit.discover` found tells all but
+        ``iterators`` itself: partitions, segments, stores and their options are taken from there.
     memtable_bytes, memtables
         Size of a memtable, and how many may exist (``write_buffer_size``,
         ``max_write_buffer_number``).
@@ -389,7 +513,7 @@ def plan_memory(
     Raises
     ------
     ConfigurationError
-        If a number makes no sense.
+        If a number makes no sense, or is given of stores that tell it themselves.
 
     Examples
     --------
@@ -411,6 +535,9 @@ def plan_memory(
         "block_cache_bytes": block_cache_bytes,
     }
     data = {"keys": keys, "key_bytes": key_bytes, "value_bytes": value_bytes}
+    if isinstance(profile, HasMemoryPlan):
+        _check_not_given(counts | sizes | data | {"column_families": column_families})
+        return profile.memory_plan(iterators=iterators)
     data["iterators"] = iterators
     for name, size in (sizes | data).items():
         if size is not None:
@@ -427,6 +554,13 @@ def plan_memory(
     planned = base.changed(**options) if options else base
     told = counts | data | {"column_families": column_families, "profile": planned}
     return replace(_plan_of(planned, given), given=told)
+
+
+def _check_not_given(told: Mapping[str, int | None]) -> None:
+    for name, value in told.items():
+        if value not in {None, 1}:
+            message = f"{name}={value} is given, and the stores that were found tell it themselves."
+            raise ConfigurationError(message, hint="Leave it out, or give a profile instead.")
 
 
 def _plan_of(profile: Profile, given: _Given) -> MemoryPlan:
@@ -694,17 +828,21 @@ _DIFFERS = "it is not the same of all stores"
 _MOST_TEXTS = 3
 
 
-def plans_in_all(plans: Sequence[MemoryPlan]) -> MemoryPlan:
+def plans_in_all(plans: Sequence[MemoryPlan], lost: Mapping[str, str] | None = None) -> MemoryPlan:
     """Return the memory that stores with these plans need together.
 
-    What is one object in the writer's memory counts once, however many stores have it.
+    What is one object in the writer's memory counts once, however many stores have it. ``lost``
+    are stores without a plan, and why.
     """
     by_term: dict[str, list[MemoryTerm]] = {}
     for plan in plans:
         for term in plan.terms:
             by_term.setdefault(term.term, []).append(term)
     terms = [_term_in_all(each) for each in by_term.values()]
-    unknown = {term.term: term.unknown["total_bytes"] for term in terms if term.total_bytes is None}
+    unknown = {name: why for plan in plans for name, why in plan.unknown.items()}
+    unknown = {name: why for name, why in unknown.items() if name not in {*by_term, "each_bytes"}}
+    unknown |= {t.term: t.unknown["total_bytes"] for t in terms if t.total_bytes is None}
+    unknown |= lost or {}
     each_bytes = _the_same(plan.each_bytes for plan in plans)
     if each_bytes is None:
         unknown["each_bytes"] = plans[0].unknown.get("each_bytes", _DIFFERS)

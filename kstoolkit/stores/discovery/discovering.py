@@ -11,17 +11,20 @@ import sys
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from itertools import groupby, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from kstoolkit.errors import InputError, KstoolkitError, Option, naming
 from kstoolkit.formats.streams.kinds import OFFSETS, STREAMS_FAMILIES
 from kstoolkit.formats.streams.places import read_offsets, segment_interval_ms
+from kstoolkit.records import Records, counted
+from kstoolkit.rocksdb.faults import NoStoreError
 from kstoolkit.rocksdb.opening import open_store
-from kstoolkit.stores.discovery.found import FoundStore, FoundStores, Locks, on_disk
+from kstoolkit.stores.discovery.found import FoundStore, Locks, on_disk
 from kstoolkit.stores.discovery.places import (
     StreamsPlace,
     are_segments,
@@ -34,16 +37,155 @@ from kstoolkit.stores.discovery.places import (
     replica_levels,
     streams_place,
     streams_store,
+    use_of_streams,
 )
+from kstoolkit.stores.rows.readable import ReadAs
 from kstoolkit.stores.rows.statestore import doubted, recognised_as, recognised_at
-from kstoolkit.stores.spark.checkpoint import Checkpoint, checkpoint_of, spark_stores
+from kstoolkit.stores.spark.checkpoint import Checkpoint, checkpoint_of, spark_place, spark_stores
+from kstoolkit.stores.spark.sparkstore import SparkStore
+from kstoolkit.stores.views import StoreRecords, memory_in_all
+from kstoolkit.units import format_bytes, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kstoolkit.formats.streams.recognising import Recognised
+    from kstoolkit.rocksdb.memory.measured import MemoryParts
+    from kstoolkit.rocksdb.memory.planning import MemoryPlan
+    from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.discovery.found import FoundSegment
+    from kstoolkit.stores.views import MemoryInAll
+    from kstoolkit.units import Duration
+
+
+class FoundStores(Records[FoundStore]):
+    """The stores under a folder, and the folders that could not be looked into.
+
+    Parameters
+    ----------
+    rows
+        The stores.
+    root
+        Where was looked.
+    unreadable
+        The folders that could not be read, this one or below it, and why.
+    """
+
+    def __init__(self, rows: list[FoundStore], root: Path, unreadable: dict[str, str]) -> None:
+        super().__init__(rows, "stores")
+        self.root, self.unreadable = root, unreadable
+
+    def __repr__(self) -> str:
+        size = format_bytes(sum(each.size_bytes for each in self))
+        hidden = len(self.unreadable)
+        missed = f", {counted(hidden, 'folders')} could not be read" if hidden else ""
+        return f"FoundStores({counted(len(self), 'stores')} in {str(self.root)!r}, {size}{missed})"
+
+    def memory(
+        self,
+        *,
+        profile: Profile | str | None = None,
+        pid: int | None = None,
+        iterators: int | None = None,
+        retention: Duration | None = None,
+    ) -> StoreRecords[MemoryInAll]:
+        """Return what the writer of each store needs, all its partitions and segments together.
+
+        ``total`` is what one process with all of them needs.
+
+        Parameters
+        ----------
+        profile, pid, iterators
+            As in :meth:`kstoolkit.rocksdb.store.Store.memory`, of each RocksDB.
+        retention
+            How long stores in segments keep rows: as many segments as that makes at most are
+            counted, and not just those that are there.
+
+        Raises
+        ------
+        NoStoreError
+            If none was found.
+        """
+        keeps_ms = None if retention is None else parse_duration(retention)
+        told = {"profile": profile, "pid": pid, "iterators": iterators}
+        parts: dict[str, list[MemoryParts]] = {}
+        lost: dict[str, dict[str, str]] = {}
+        for found in self:
+            name = self.name_of(found)
+            for path, view in _views_of(found, keeps_ms):
+                try:
+                    parts.setdefault(name, []).extend(view(told))
+                except KstoolkitError as error:
+                    lost.setdefault(name, {})[path] = error.message.rstrip(".")
+        if not parts and not lost:
+            message = f"No store lies in {self.root}."
+            raise NoStoreError(message, hint="Give a state directory, or a checkpoint.")
+        each = {n: memory_in_all(Path(n), parts.get(n, []), lost.get(n)) for n in {**parts, **lost}}
+        return StoreRecords(self.root, each)
+
+    def memory_plan(self, *, iterators: int | None = None) -> MemoryPlan:
+        """Return the memory that one process with all of these stores needs."""
+        total = self.memory(iterators=iterators).total
+        if total.plan is None:
+            message = f"What the stores in {self.root} need is unknown."
+            raise NoStoreError(message, hint=total.unknown["formula_bytes"])
+        return total.plan  # type: ignore[no-any-return] # of a MemoryInAll
+
+    def name_of(self, found: FoundStore) -> str:
+        """Return a store's name, with whose it is where several applications were found."""
+        several = len({each.application for each in self}) > 1
+        return f"{found.application}/{found.store}" if several else found.store
+
+
+_LEAST_SEGMENT_MS = 60_000
+
+
+def most_segments(retention_ms: int, interval_ms: int | None) -> int:
+    """Return how many segments a store of Kafka Streams has at most at a time.
+
+    They are half as long as rows are kept, and a minute at least, unless told otherwise: names of
+    those that are there tell a multiple. Live are those of now, and back to where rows are kept
+    from (``AbstractSegments``, ``Stores.persistentWindowStore``).
+
+    Examples
+    --------
+    >>> most_segments(3_600_000, None), most_segments(3_600_000, 600_000)
+    (3, 7)
+    """
+    length_ms = max(retention_ms // 2, _LEAST_SEGMENT_MS)
+    return -(-retention_ms // min(length_ms, interval_ms or length_ms)) + 1
+
+
+def _views_of(
+    found: FoundStore, keeps_ms: int | None
+) -> Iterator[tuple[str, Callable[[dict[str, Any]], list[MemoryParts]]]]:
+    """Yield each RocksDB of a store with what looks into its memory; Spark's all at once."""
+    if found.engine == "spark":
+        yield found.path, partial(_of_spark, found)
+        return
+    paths = [each.path for each in found.segments] or [found.path]
+    more = 0
+    if found.segments and keeps_ms is not None and found.engine == "kafka-streams":
+        interval_ms = segment_interval_ms(each.start_ms for each in found.segments)
+        more = max(most_segments(keeps_ms, interval_ms) - len(paths), 0)
+    for path in paths:
+        yield path, partial(_of_one, path, 1 + (more if path == paths[-1] else 0))
+
+
+def _of_one(path: str, instances: int, told: dict[str, Any]) -> list[MemoryParts]:
+    with open_store(path, partly=True) as store:
+        store.engine_use = use_of_streams(store)
+        return [store.memory(**told, instances=instances)]
+
+
+def _of_spark(found: FoundStore, told: dict[str, Any]) -> list[MemoryParts]:
+    place = spark_place(real_path(found.path))
+    if place is None:
+        message = f"{found.path} is gone."
+        raise NoStoreError(message)
+    with SparkStore(place, read_as=ReadAs()) as store:
+        return list(store.memory(**told))
 
 
 _REPLICA = "replica.json"

@@ -152,30 +152,6 @@ class FoundStore(Record):
         return f"FoundStore({self.store!r}{whose}, {what})"
 
 
-class FoundStores(Records[FoundStore]):
-    """The stores under a folder, and the folders that could not be looked into.
-
-    Parameters
-    ----------
-    rows
-        The stores.
-    root
-        Where was looked.
-    unreadable
-        The folders that could not be read, this one or below it, and why.
-    """
-
-    def __init__(self, rows: list[FoundStore], root: Path, unreadable: dict[str, str]) -> None:
-        super().__init__(rows, "stores")
-        self.root, self.unreadable = root, unreadable
-
-    def __repr__(self) -> str:
-        size = format_bytes(sum(each.size_bytes for each in self))
-        hidden = len(self.unreadable)
-        missed = f", {counted(hidden, 'folders')} could not be read" if hidden else ""
-        return f"FoundStores({counted(len(self), 'stores')} in {str(self.root)!r}, {size}{missed})"
-
-
 _ENTRIES, _DELETIONS = "rocksdb.num.entries", "rocksdb.deleted.keys"
 _FAMILY = "rocksdb.column.family.name"
 _NOT_TOLD = "a file of it does not tell"

@@ -26,7 +26,8 @@ from tests.stores.streamsstores import HOUR_MS, START_MS, int64, write_minutes, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kstoolkit.stores.discovery.found import FoundStore, FoundStores
+    from kstoolkit.stores.discovery.discovering import FoundStores
+    from kstoolkit.stores.discovery.found import FoundStore
 
 CLOSED = bytes(8)
 
