@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON_OBJECT, argument, optional
+from kstoolkit.cli.options import AS_JSON_OBJECT, SCRATCH, argument, optional
 from kstoolkit.cli.terminal import URGENT, in_flags, note, print_json, print_table, say
 from kstoolkit.moments import moment_text
 from kstoolkit.units import format_bytes, format_count, format_span, parse_bytes
@@ -34,6 +34,7 @@ def checkup(
         "measured: RocksDB alone",
     ),
     html: str | None = optional("FILE", "Write it as a page, too.", "none is written"),
+    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Print what is the matter with a whole application's state.
