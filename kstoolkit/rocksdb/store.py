@@ -117,8 +117,8 @@ class Store(Closing, LetsGo):
         self._footprint = footprint
         self._losses = losses
         self._view = View(families, shadow.path, path)
-        self.engine_use = EngineUse()
         self._iterations: set[Generator[tuple[bytes, bytes]]] = set()
+        self.engine_use = EngineUse()
 
     @property
     def damage(self) -> str | None:
@@ -345,7 +345,8 @@ class Store(Closing, LetsGo):
         ConfigurationError
             If something is given that makes no sense.
         """
-        return advice_on(_facts_of(self, self._shadow.path, circumstances))
+        with self._asked():
+            return advice_on(_facts_of(self, self._shadow.path, circumstances))
 
     def close(self) -> None:
         """Close the store, and remove what was made to read it; a second time does nothing."""
@@ -430,7 +431,7 @@ class Store(Closing, LetsGo):
 
     def _take_anew(self) -> None:
         now = vars(self.again())
-        for name in ("_ssts", "_options", "_logged_cache"):
+        for name in ("_ssts", "_options", "_logged_memory"):
             self.__dict__.pop(name, None)
         for name in ("_families", "_shadow", "_view", "_footprint", "_losses"):
             self.__dict__[name] = now[name]

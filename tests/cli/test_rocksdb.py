@@ -41,6 +41,7 @@ def test_memory_shows_parts_formula_process_and_the_rest(made: Path) -> None:
         ("levels", "PATH"),
         ("memory", "PATH"),
         ("advice", "PATH"),
+        ("checkup", "PATH"),
         ("growth", "PATH"),
         ("diff", "PATH", "PATH"),
         ("export", "PATH", "--to", "OUT.csv"),
@@ -57,7 +58,8 @@ def test_each_command_that_opens_a_store_reads_it_through_the_scratch_folder_tha
     words = [places.get(each, each) for each in command]
     before = tempfile.gettempdir()
     answer = given(*words, "--scratch", tmp_path / "nowhere")
-    assert f"No scratch folder can be made in {tmp_path / 'nowhere'}: No such file" in answer.err
+    assert "No such file or directory" in answer.err
+    assert str(tmp_path / "nowhere") in answer.err
     assert tempfile.gettempdir() == before
     (tmp_path / "there").mkdir()
     assert given(*words, "--scratch", tmp_path / "there").code == 0
