@@ -36,8 +36,8 @@ lasts, crowds of newcomers, one budget for all rules, and users ranked among the
 500 lines of code; 1,650 lines of words that said a thing twice went. How many different items a
 user touched, and peers of one kind alone, took 350. A rhythm of the day took 130 lines of code, for
 which more lines of words went. That a profile tells what was set, and why, apart from what is left,
-took 200. An application's state in all, what its engine tells of it, memory by column family and for a
-pod, and files that are held open took 1,800; some of it is to go again."""
+took 200. How an application is in all, what its engine tells of it, memory by column family and for
+a pod, and files that are held open took 1,800; some of it is to go again."""
 MOST_IMPORTS = 1_290
 """Between modules, as a module is imported: types alone and imports inside functions apart. It was
 1,100; three new rooms for what a file held, what comes out, and what is tidied, have 16 doors, and
