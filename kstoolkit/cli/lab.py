@@ -99,9 +99,9 @@ def compare_profiles(
     """Compare what profiles cost on one workload.
 
     Each is tried in a process and a store of its own, which is removed unless kept. The fields of
-    --json: profile, write_amplification, read_amplification, space_amplification,
-    peak_disk_bytes, stall_ms, put_p99_us, get_p99_us, series and levels (lists), tickers (RocksDB's
-    own counters), and more; unknown says why a null is one.
+    --json: profile, write_amplification, written_per_user_byte, read_amplification,
+    space_amplification, peak_disk_bytes, stall_ms, put_p99_us, get_p99_us, series and levels
+    (lists), tickers (RocksDB's own counters), and more; unknown says why a null is one.
     """
     from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare  # noqa: PLC0415
     from kstoolkit.rocksdb.lab.results import TrialFailed  # noqa: PLC0415 - reads logs: slow to load
@@ -173,7 +173,8 @@ def _tried_profile(name: str) -> Profile:
 
 
 def _show_trials(trials: list[Trial]) -> None:
-    header = ["profile", "writes", "write amp", "read amp", "space amp", "peak disk", "stalled ms"]
+    header = ["profile", "writes", "write amp", "per user byte", "read amp", "space amp"]
+    header += ["peak disk", "stalled ms"]
     print_table([*header, "put p99 us", "get p50 us", "get p99 us"], [_cells(t) for t in trials])
     for trial in trials:
         if trial.stopped_by:
@@ -200,6 +201,7 @@ def _cells(trial: Trial) -> list[str]:
         trial.profile,
         f"{trial.writes:,}",
         _decimal(trial.write_amplification),
+        _decimal(trial.written_per_user_byte),
         _decimal(trial.read_amplification),
         _decimal(trial.space_amplification),
         format_bytes(trial.peak_disk_bytes),

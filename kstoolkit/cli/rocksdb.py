@@ -27,11 +27,13 @@ from kstoolkit.cli.options import (
     settings_in,
     size,
 )
+from kstoolkit.cli.stores import moment_given
 from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, OutputError
-from kstoolkit.records import Record
+from kstoolkit.records import Record, counted
 from kstoolkit.rocksdb.advice.advice import by_cause, said_of_cause
 from kstoolkit.rocksdb.faults import NoStoreError
+from kstoolkit.rocksdb.log.jobs import LoggedError
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.profiles.profile import python_source
 from kstoolkit.units import format_bytes, format_count
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.ssts import Level
     from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.log.jobs import LogRows
+    from kstoolkit.rocksdb.log.lines import LogFile
     from kstoolkit.rocksdb.log.storelog import LogEvent, StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.profiles.profile import Profile
@@ -225,6 +228,13 @@ def _key(key: bytes) -> str:
     return text if len(text) <= _WIDEST_KEY else f"{text[:_WIDEST_KEY]}…"
 
 
+_LOG_SINCE = optional(
+    "T",
+    "From this moment on, in the logs that RocksDB set aside (LOG.old.*) too; as "
+    "2026-03-03T12:00Z or in epoch ms.",
+    "the log since the last opening",
+    flag="--since",
+)
 _BOUND = size("What RocksDB may take on the host, such as 6GiB.", "no bound is judged")
 _INSTANCES = typer.Option(
     1, min=1, metavar="N", help="How many stores like this one are open there at once."
@@ -442,6 +452,7 @@ def advice(
     progress: str | None = PROGRESS,
     client_config: str | None = CLIENT_CONFIG,
     _scratch: str | None = SCRATCH,
+    since: str | None = _LOG_SINCE,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print what to change in a store, and the evidence.
@@ -456,6 +467,7 @@ def advice(
         "profile": _named(profile),
         "metrics": metrics_given(metrics, progress),
         "client_config": settings_in(client_config),
+        "since": moment_given(since),
     }
 
     def advised(one: Store, stores: int) -> AdviceList:
@@ -555,17 +567,19 @@ def log(
         "[NativeRocksDB-...] lines, or a folder of such; packed ones (.gz) too.",
     ),
     *,
+    since: str | None = _LOG_SINCE,
     _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
     limit: int = LIMIT,
 ) -> None:
-    """Print the flushes, compactions and stalls of a log.
+    """Print the errors, flushes, compactions and stalls of a log.
 
-    The newest are shown, in order of time. If the writer's log level leaves some out, that is said
-    on stderr. The fields of --json: kind (flush, compaction, move or stall), what, and those of the
-    record of that kind. The last object has the kind summary: write_amplification, stalled_s,
-    covered_s, level, and more; unknown says why a null is one. Of a store in several RocksDB each
-    object has store, and one more summary is of all: store null.
+    The newest are shown, in order of time; logs that RocksDB set aside (LOG.old.*) are named. If
+    the writer's log level leaves some out, that is said on stderr. The fields of --json: kind
+    (flush, compaction, move, stall or error), what, and those of the record of that kind. The last
+    object has the kind summary: errors, write_amplification, stalled_s, covered_s, level, rotated
+    (the logs set aside that were not read), and more; unknown says why a null is one. Of a store in
+    several RocksDB each object has store, and one more summary is of all: store null.
     """
     from kstoolkit.rocksdb.log.storelog import read_log  # noqa: PLC0415 - slow to load
 
@@ -573,11 +587,11 @@ def log(
         if several is not None and several.no_log:
             note(several.no_log)
             return
-        found = None if several is None else several.log()
+        found = None if several is None else several.log(since=moment_given(since))
     if found is not None and found.are_several:
         logs = dict(found.items())
     else:
-        logs = {"": read_log(path) if found is None else found[0]}
+        logs = {"": read_log(path, since=moment_given(since)) if found is None else found[0]}
     told = {name: each.events() for name, each in logs.items()}
     if as_json:
         for name, each in logs.items():
@@ -587,8 +601,17 @@ def log(
             _say_all(logs[""], told[""], limit)
     else:
         _give_several(found, told, limit, as_json=as_json)
+    for name, each in logs.items():
+        for file in each.rotated:
+            note(f"Not read without --since: {name and f'{name}: '}{_spanned(file)}.")
     for why in dict.fromkeys(each.unknown for each in told.values() if each.unknown):
         note(f"Not all is known: {why}.")
+
+
+def _spanned(file: LogFile) -> str:
+    """Return the name of a log that was set aside, and from when to when it goes."""
+    began, ended = (f"{at:%F %T}" if at else "unknown" for at in (file.began_at, file.ended_at))
+    return f"{Path(file.path).name} ({format_bytes(file.size_bytes)}, {began} to {ended} UTC)"
 
 
 def _log_objects(name: str, log: StoreLog, events: LogRows[LogEvent]) -> Iterator[dict[str, Any]]:
@@ -609,6 +632,7 @@ def _give_several(
         return
     for name, log in found.items():
         say(f"{name}: {log!r}")
+        _say_errors(told[name], f"{name}: ")
     rows = [[name, *_row(event)] for name, events in told.items() for event in events]
     _print_last(["store", *_HEADER], sorted(rows, key=itemgetter(1))[-limit:], len(rows))
     say(f"In all: {total.figures()[-1]}")
@@ -616,10 +640,18 @@ def _give_several(
 
 def _say_all(found: StoreLog, events: LogRows[LogEvent], limit: int) -> None:
     say(repr(found))
+    _say_errors(events)
     _print_last(_HEADER, [_row(each) for each in events[-limit:]], len(events))
     amplification, waited = found.write_amplification(), found.stall_time()
     for figure in (*amplification.figures()[-1:], *waited.figures()[-3:]):
         say(str(figure))
+
+
+def _say_errors(events: LogRows[LogEvent], whose: str = "") -> None:
+    causes = Counter(each.cause for each in events if isinstance(each, LoggedError))
+    if causes:
+        told = ", ".join(f"{cause} ({number:,})" for cause, number in causes.most_common())
+        say(f"{whose}{counted(causes.total(), 'errors')}: {told}")
 
 
 def _print_last(header: list[str], shown: list[list[str]], of: int) -> None:
@@ -631,4 +663,6 @@ def _print_last(header: list[str], shown: list[list[str]], of: int) -> None:
 
 def _row(event: LogEvent) -> list[str]:
     at = "unknown" if event.at is None else f"{event.at:%F %T}"
+    if event.at is None and (written := getattr(event, "written", None)):
+        at = f"{written:%F %T} local"
     return [at, event.kind, event.column_family or "?", event.sentence]

@@ -180,6 +180,7 @@ _OF_SOME: dict[str, Callable[[FoundStore], bool]] = {
     "versions": lambda each: each.engine == "spark",
     "offset": lambda each: each.offset is not None,
     "closed": lambda each: each.engine == "kafka-streams",
+    "errors": lambda each: bool(each.errors),
 }
 """Columns of what only some stores have to tell, and which ones."""
 
@@ -200,6 +201,7 @@ def _columns(root: Path) -> dict[str, Callable[[FoundStore], str]]:
         "versions": _versions,
         "offset": lambda each: "none" if each.engine == "spark" else format_count(each.offset),
         "closed": _closed,
+        "errors": lambda each: format_count(each.errors),
         "folder": lambda each: str(Path(each.path).relative_to(root)),
     }
 
@@ -481,8 +483,9 @@ def stores(
 
     Of Spark's checkpoints, versions are the oldest and the newest that can be read. The fields of
     --json: path, engine, application, partition, store, kind, confidence, reasons, segments (each
-    with start_ms and end_ms), size_bytes, num_entries, versions, offset, closed, is_locked, and
-    more; unknown says why a null is one.
+    with start_ms and end_ms), size_bytes, num_entries, versions, offset, closed, is_locked, errors
+    (lines of the log since the last opening that tell of some), and more; unknown says why a null
+    is one.
     """
     from kstoolkit.stores.discovery.discovering import discover  # noqa: PLC0415 - loads RocksDB
 
@@ -495,6 +498,8 @@ def stores(
         print_table(*_store_table(listed, found.root))
         for why in _unclear(listed):
             note(why)
+        if any(each.errors for each in listed):
+            note("The logs of some stores hold errors: kstoolkit log FOLDER shows them.")
     else:
         note(f"No stores in {path}.")
     for folder, why in found.unreadable.items():

@@ -392,6 +392,7 @@ _UNITS = {
     "_percent": "%",
     "_ratio": "share",
     "_amplification": "times",
+    "_per_user_byte": "times",
     "_usefulness": "share",
 }
 _WORDS = {"level_bytes": "size of levels", "level_files": "files of levels"}
@@ -419,7 +420,7 @@ def words_of(figure: str) -> str:
     """
     if figure in _WORDS:
         return _WORDS[figure]
-    kept = {"_amplification", "_usefulness", "_ratio"}
+    kept = {"_amplification", "_per_user_byte", "_usefulness", "_ratio"}
     end = next((end for end in _UNITS if figure.endswith(end) and end not in kept), "")
     return figure.removesuffix(end).removeprefix("num_").replace("_", " ").replace("level0", "L0")
 

@@ -163,7 +163,10 @@ def _check_figures(record: type[Any], named: Sequence[str]) -> None:
 
 
 FIGURES = {
-    "amplification": ("write_amplification", "read_amplification", "space_amplification"),
+    "amplification": (
+        *("write_amplification", "read_amplification", "space_amplification"),
+        "written_per_user_byte",
+    ),
     "stalls": ("stall_ms", "longest_stall_ms"),
     "memory": (
         "peak_memtable_bytes",

@@ -1,7 +1,7 @@
 """A store's log: what was done over time, what was written to each level, who waited.
 
-Flushes and compactions are spans, moves and stalls marks; what RocksDB's dumps of its statistics
-tell, of levels or of the store, are lines over time.
+Flushes and compactions are spans, moves, stalls and errors marks; what RocksDB's dumps of its
+statistics tell, of levels or of the store, are lines over time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from kstoolkit.plots.marks import (
 )
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, UNKNOWN_HATCH
 from kstoolkit.records import Records, counted
-from kstoolkit.rocksdb.log.jobs import Compaction, Flush, LogRows, Stall
+from kstoolkit.rocksdb.log.jobs import Compaction, Flush, LoggedError, LogRows, Stall
 from kstoolkit.rocksdb.log.stats import StatsDump, write_amplification
 from kstoolkit.units import format_bytes
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     Job = Flush | Compaction
     _Span = tuple[datetime, datetime]
-    Event = Flush | Compaction | Stall | StatsDump
+    Event = Flush | Compaction | Stall | LoggedError | StatsDump
     Style = dict[str, Any]
 
 
@@ -210,7 +210,9 @@ _CAUSES = ("memtable limit", "L0 file count limit", "pending compaction bytes")
 _OTHER = "another cause"
 _WAITED = "writers waited"
 _FLUSH = "flush to L0"
+_ERROR = "errors"
 _MARKS = {"stopped": ("X", FLAGGED, 6), "delayed": ("v", "#e69f00", 6), "moved": ("|", INK, 9)}
+_MARKS |= {"error": ("D", FLAGGED, 6)}
 _BEGINS = "stalls are marked where they begin: RocksDB doesn't log their ends"
 _SPREAD = "hatched: time between dumps of statistics in which writers waited, with its share"
 
@@ -228,8 +230,9 @@ def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None
     lines = wrapped(notes)
     ax = new_axes(ax, (7.2, height(len(rows), lines)))
     if not rows:
-        seen = f"Flushes, compactions and stalls: unknown ({unknown})" if unknown else _seen(told)
-        return empty(ax, "nothing is known" if unknown else "nothing that has a time", seen)
+        untold = unknown and not told
+        seen = f"Flushes, compactions and stalls: unknown ({unknown})" if untold else _seen(told)
+        return empty(ax, "nothing is known" if untold else "nothing that has a time", seen)
     ax.use_sticky_edges = False
     _draw_spans(ax, _longest(done.spans), rows)
     _draw_waits(ax, done.waits, rows)
@@ -237,6 +240,7 @@ def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None
     for condition in ("delayed", "stopped"):
         begun = [each for each in done.stalls if each.condition == condition]
         _draw_marks(ax, condition, f"writes {condition}", begun, rows)
+    _draw_marks(ax, "error", _ERROR, done.errors, rows)
     name_rows(ax, list(rows))
     in_time(ax.xaxis)
     return captioned(ax, _seen(told), x="time, UTC", notes=lines)
@@ -244,11 +248,12 @@ def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What has a time: jobs that took some, moves, stalls, and dumps that tell of waiting."""
+    """What has a time: jobs that took some, moves, stalls, errors, dumps that tell of waiting."""
 
     spans: list[Job]
     moves: list[Job]
     stalls: list[Stall]
+    errors: list[LoggedError]
     waits: list[tuple[_Span, float]]
     num_undated: int
 
@@ -256,13 +261,15 @@ class _Done:
 def _done(told: Sequence[Event]) -> _Done:
     jobs = [each for each in told if isinstance(each, Flush | Compaction) and _span(each)]
     stalls = [each for each in told if isinstance(each, Stall) and each.at]
+    errors = [each for each in told if isinstance(each, LoggedError) and each.at]
     dumps = [each for each in told if isinstance(each, StatsDump)]
     return _Done(
         spans=[each for each in jobs if not _moved(each)],
         moves=[each for each in jobs if _moved(each)],
         stalls=stalls,
+        errors=errors,
         waits=[wait for each in dumps if (wait := _wait(each)) is not None],
-        num_undated=len(told) - len(dumps) - len(jobs) - len(stalls),
+        num_undated=len(told) - len(dumps) - len(jobs) - len(stalls) - len(errors),
     )
 
 
@@ -289,7 +296,9 @@ def _wait(dump: StatsDump) -> tuple[_Span, float] | None:
     return (dump.at - timedelta(seconds=dump.interval_stalled_s / share), dump.at), share
 
 
-def _row_of(event: Job | Stall) -> str:
+def _row_of(event: Job | Stall | LoggedError) -> str:
+    if isinstance(event, LoggedError):
+        return _ERROR
     if isinstance(event, Flush):
         return _FLUSH
     if isinstance(event, Compaction):
@@ -304,6 +313,7 @@ def _rows(done: _Done) -> dict[str, int]:
     names = [name for name in (_FLUSH,) if name in of_jobs]
     names += sorted(of_jobs - {_FLUSH})
     names += [name for name in (*_CAUSES, _OTHER) if name in of_stalls]
+    names += [_ERROR] if done.errors else []
     names += [_WAITED] if done.waits else []
     return {name: row for row, name in enumerate(names)}
 
@@ -343,7 +353,11 @@ def _draw_waits(ax: Axes, waits: Sequence[tuple[_Span, float]], rows: dict[str, 
 
 
 def _draw_marks(
-    ax: Axes, kind: str, name: str, events: Sequence[Job | Stall], rows: dict[str, int]
+    ax: Axes,
+    kind: str,
+    name: str,
+    events: Sequence[Job | Stall | LoggedError],
+    rows: dict[str, int],
 ) -> None:
     dated = [(each.at, rows[_row_of(each)]) for each in events if each.at is not None]
     if not dated:
@@ -369,6 +383,7 @@ def _notes(done: _Done, unknown: str | None) -> list[str]:
     notes += few_of("the {} longest of {} jobs are drawn", _MOST_MARKS, len(done.spans))
     notes += few_of("moves: {} of {} are marked", _MOST_MARKS, len(done.moves))
     notes += few_of("stalls: {} of {} are marked", _MOST_MARKS, len(done.stalls))
+    notes += few_of("errors: {} of {} are marked", _MOST_MARKS, len(done.errors))
     if done.num_undated:
         notes.append(f"{counted(done.num_undated, 'events')} without a time: not drawn")
     return notes + ([f"others: unknown ({unknown})"] if unknown else [])
@@ -380,7 +395,8 @@ def _seen(told: Sequence[Event]) -> str:
     moves = sum(_moved(each) for each in jobs)
     flushes = sum(isinstance(each, Flush) for each in jobs)
     parts = {"flushes": flushes, "compactions": len(jobs) - flushes - moves}
-    parts |= {"moves": moves, "stalls": stalls}
+    errors = sum(isinstance(each, LoggedError) for each in told)
+    parts |= {"moves": moves, "stalls": stalls, "errors": errors}
     said = ", ".join(counted(number, kind) for kind, number in parts.items() if number)
     ratio = write_amplification(jobs).write_amplification
     amplified = "" if ratio is None else f"; each flushed byte written {ratio:.1f} times"
@@ -388,7 +404,7 @@ def _seen(told: Sequence[Event]) -> str:
 
 
 def plot_log(log: StoreLog, *, by: str = "time", ax: Axes | None = None) -> Axes:
-    """Return a plot of what the log tells: jobs and stalls over time, or writes by level.
+    """Return a plot of what the log tells: jobs, stalls, errors over time, or writes by level.
 
     It is read for this, line by line. ``by`` is ``"time"``; or ``"level"``, for what flushes and
     compactions wrote to each.

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
+    from kstoolkit.moments import Moment
     from kstoolkit.records import Records
     from kstoolkit.rocksdb.advice.advice import AdviceList, Circumstances
     from kstoolkit.rocksdb.advice.enginemetrics import StoreMetrics
@@ -274,8 +275,15 @@ class Store(Closing, LetsGo):
             return log_files(self.path)
         return []
 
-    def log(self, *, zone: tzinfo | None = None) -> StoreLog:
-        """Return the log that the writer left; without ``zone`` its events tell the time zone.
+    def log(self, *, zone: tzinfo | None = None, since: Moment | None = None) -> StoreLog:
+        """Return the log that the writer left.
+
+        Parameters
+        ----------
+        zone
+            The writer's; None: its events tell it.
+        since
+            From when on; None: the log that is written to, and not those set aside (LOG.old.*).
 
         Raises
         ------
@@ -285,7 +293,7 @@ class Store(Closing, LetsGo):
             If there is no log, or it can't be read.
         """
         self._check_open()
-        return read_log(self.path, zone=zone)
+        return read_log(self.path, zone=zone, since=since)
 
     def compactions(self) -> LogRows[Compaction]:
         """Return the compactions of which the writer's log tells."""
@@ -490,7 +498,7 @@ _NO_STATISTICS = (
 def _facts_of(store: Store, scratch: Path, circumstances: Circumstances) -> Facts:
     """Return the facts on a store: what is given, and what it, its log and the system tell."""
     check_circumstances(circumstances)
-    log, no_log = _log(store)
+    log, no_log = _log(store, circumstances.get("since"))
     pid, every = circumstances.get("pid"), circumstances.get("metrics")
     given, instances = circumstances.get("profile"), circumstances.get("instances", 1)
     profile = None if given is None else profile_given(given)
@@ -499,6 +507,10 @@ def _facts_of(store: Store, scratch: Path, circumstances: Circumstances) -> Fact
     memory = store.memory(profile=profile, instances=instances)
     return Facts(
         families=[_family(store, scratch, each) for each in store.column_families],
+        errors=LogRows([], "errors", no_log) if log is None else log.errors(),
+        rotated=() if log is None else log.rotated,
+        version=_version(store, log),
+        options=store._options or (),  # noqa: SLF001 - of this module
         stalls=LogRows([], "stalls", no_log) if log is None else log.stalls(),
         flushes=LogRows([], "flushes", no_log) if log is None else log.flushes(),
         writes=write_amplification([], no_log) if log is None else log.write_amplification(),
@@ -530,6 +542,12 @@ def _limit(given: int | None, pid: int | None, metrics: StoreMetrics | None) -> 
     return None
 
 
+def _version(store: Store, log: StoreLog | None) -> Figure | None:
+    """Return the writer's release of RocksDB, as its OPTIONS file tells it, or else its log."""
+    figures = (*store.summary().figures(), *(log.figures() if log else ()))
+    return next((each for each in figures if each.name == "rocksdb_version" and each.value), None)
+
+
 def _family(store: Store, scratch: Path, name: str) -> FamilyFacts:
     summary, ssts = store.summary(name), store.ssts(name)
     live_rows: LiveRows | None = None
@@ -556,10 +574,10 @@ def _keys(store: Store, name: str) -> list[bytes]:
     return []
 
 
-def _log(store: Store) -> tuple[StoreLog | None, str]:
+def _log(store: Store, since: Moment | None) -> tuple[StoreLog | None, str]:
     """Return the writer's log, or why there is none."""
     try:
-        return store.log(), ""
+        return store.log(since=since), ""
     except InputError as error:
         return None, error.message.rstrip(".")
 

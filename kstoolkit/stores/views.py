@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from kstoolkit.moments import Moment
     from kstoolkit.rocksdb.advice.advice import Advice, Circumstances
     from kstoolkit.rocksdb.files.keystats import KeyStats
     from kstoolkit.rocksdb.files.ssts import Sst
@@ -238,8 +239,15 @@ class HasViews(Closing, ABC):
         how: dict[str, Any] = {"profile": profile, "pid": pid, "instances": instances}
         return self.each(lambda store: store.memory(**how, iterators=iterators))
 
-    def log(self, *, zone: tzinfo | None = None) -> StoreRecords[StoreLog]:
+    def log(
+        self, *, zone: tzinfo | None = None, since: Moment | None = None
+    ) -> StoreRecords[StoreLog]:
         """Return the logs that the writer left, of those that have one; none is opened for it.
+
+        Parameters
+        ----------
+        zone, since
+            As in :meth:`kstoolkit.rocksdb.store.Store.log`.
 
         Raises
         ------
@@ -250,7 +258,7 @@ class HasViews(Closing, ABC):
         failure: InputError | None = None
         for name, place in self.places.items() if self.no_log is None else ():
             try:
-                found[name] = read_log(place, zone=zone)
+                found[name] = read_log(place, zone=zone, since=since)
             except InputError as error:
                 failure = error
         if not found:

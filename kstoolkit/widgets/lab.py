@@ -51,6 +51,7 @@ _OVER_TIME = {
     "Disk over time": "disk_bytes",
     "L0 files over time": "level0_files",
     "Write amplification over time": "write_amplification",
+    "Written per user byte over time": "written_per_user_byte",
     "Waiting to be compacted over time": "pending_compaction_bytes",
     "Stalls over time": "stall_ms",
     "Memtables over time": "memtable_bytes",
@@ -82,7 +83,8 @@ def moments_at(moments: Sequence[Moment], at_ms: float) -> list[Moment]:
 
 _LONGEST_NAME = 28
 _TABLED = (
-    *("writes", "gets", "write_amplification", "read_amplification", "space_amplification"),
+    *("writes", "gets", "write_amplification", "written_per_user_byte"),
+    *("read_amplification", "space_amplification"),
     *("peak_disk_bytes", "stall_ms", "longest_stall_ms", "put_p50_us", "put_p99_us"),
     *("get_p50_us", "get_p99_us", "compaction_ms", "peak_memtable_bytes"),
     *("peak_block_cache_bytes", "peak_table_readers_bytes"),

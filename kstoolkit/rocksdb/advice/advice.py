@@ -19,12 +19,15 @@ from kstoolkit.rocksdb.memory.planning import check_whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kstoolkit.moments import Moment
     from kstoolkit.rocksdb.advice.enginemetrics import StoreMetrics
+    from kstoolkit.rocksdb.files.options import OptionsSection
     from kstoolkit.rocksdb.files.place import Place
     from kstoolkit.rocksdb.files.sampling import LiveRows
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.files.summary import StoreSummary
-    from kstoolkit.rocksdb.log.jobs import Flush, LogRows, Stall
+    from kstoolkit.rocksdb.log.jobs import Flush, LoggedError, LogRows, Stall
+    from kstoolkit.rocksdb.log.lines import LogFile
     from kstoolkit.rocksdb.log.stats import WriteAmplification
     from kstoolkit.rocksdb.memory.measured import MemoryParts, ProcessMemory
     from kstoolkit.rocksdb.profiles.profile import Profile
@@ -182,8 +185,12 @@ class Circumstances(TypedDict, total=False):
         ``kst.read_progress``.
     client_config
         The writer's settings, by Kafka's names (``"max.poll.interval.ms"``).
+    since
+        From when on the log is judged, also what RocksDB set aside as LOG.old.*; None: the log
+        that is written to.
     """
 
+    since: Moment | None
     bound_bytes: int | None
     instances: int
     profile: Profile | str | None
@@ -274,6 +281,10 @@ class Facts:
     """All that is known of a store, and of its circumstances."""
 
     families: Sequence[FamilyFacts]
+    errors: LogRows[LoggedError]
+    rotated: Sequence[LogFile]
+    version: Figure | None
+    options: Sequence[OptionsSection]
     stalls: LogRows[Stall]
     flushes: LogRows[Flush]
     writes: WriteAmplification

@@ -15,6 +15,7 @@ from kstoolkit.errors import Option, naming
 from kstoolkit.records import Figure, Source, counted
 from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Unjudged
 from kstoolkit.rocksdb.advice.enginerules import ENGINE_RULES, stall_figures
+from kstoolkit.rocksdb.advice.incidents import errors_in_log, known_faults
 from kstoolkit.rocksdb.memory.measured import lacking
 from kstoolkit.units import format_bytes, format_count
 
@@ -644,6 +645,7 @@ def _small(facts: Facts, family: str, full_bytes: int) -> Iterator[Advice]:
 
 
 RULES: dict[str, Callable[[Facts], Iterator[Advice]]] = {
+    "errors in the log": errors_in_log,
     "memory over the bound": _memory_over_bound,
     **{f"write stalls: {cause}": partial(_stalled, cause) for cause in _STALLS},
     "write amplification": _write_amplification,
@@ -659,6 +661,7 @@ RULES: dict[str, Callable[[Facts], Iterator[Advice]]] = {
     "tombstone density": _tombstones,
     "too many small files": _small_files,
     "too many open files": _open_files,
+    "known fault of the release": known_faults,
 }
 """Each rule by its name."""
 

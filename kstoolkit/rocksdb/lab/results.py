@@ -42,8 +42,11 @@ class Trial(Record):
     content_sha256
         Of all rows that can be read at the end: the same for profiles that wrote the same.
     write_amplification
-        Bytes that flushes and compactions wrote, to ``user_bytes``; the WAL's are beside it. None
-        if nothing was flushed: what was written still fitted the memtables.
+        Bytes that flushes and compactions wrote, to those that flushes wrote, so 1 at the least;
+        the WAL's are beside it. None if nothing was flushed: all still fitted the memtables.
+    written_per_user_byte
+        The same bytes to ``user_bytes``: below 1 where memtables take in what is overwritten, or
+        files are compressed.
     read_amplification
         Bytes that came from files but for compactions (gets, and the ends of files that were
         opened), to the keys and values that gets returned.
@@ -100,6 +103,7 @@ class Trial(Record):
     live_rows: int = of_source(Source.STORE)
     content_sha256: str = of_source(Source.STORE)
     write_amplification: float | None = of_source(Source.FORMULA)
+    written_per_user_byte: float | None = of_source(Source.FORMULA)
     read_amplification: float | None = of_source(Source.FORMULA)
     space_amplification: float | None = of_source(Source.FORMULA)
     peak_space_amplification: float | None = of_source(Source.FORMULA)
@@ -172,8 +176,8 @@ class Moment(Record):
         Whose trial; since the store was opened.
     writes, user_bytes, written_bytes
         Writes so far, their keys and values, and what flushes and compactions wrote.
-    write_amplification
-        The last to the one before it; None before the first flush.
+    write_amplification, written_per_user_byte
+        The last to what flushes wrote of it, and to ``user_bytes``; None before the first flush.
     disk_bytes
         What the store's folder takes.
     level0_files, pending_compaction_bytes, stall_ms
@@ -192,6 +196,7 @@ class Moment(Record):
     user_bytes: int = of_source(Source.OPENER)
     written_bytes: int = of_source(Source.OPENER)
     write_amplification: float | None = of_source(Source.FORMULA)
+    written_per_user_byte: float | None = of_source(Source.FORMULA)
     disk_bytes: int = of_source(Source.SYSTEM)
     level0_files: int = of_source(Source.OPENER)
     pending_compaction_bytes: int = of_source(Source.OPENER)
@@ -272,7 +277,7 @@ def _work(profile: str, level: int, jobs: list[Flush | Compaction]) -> LevelWork
 
 _NOTHING_FLUSHED = "nothing was flushed: what was written still fitted the memtables"
 _WHY = {
-    "write_amplification": _NOTHING_FLUSHED,
+    **dict.fromkeys(("write_amplification", "written_per_user_byte"), _NOTHING_FLUSHED),
     "read_amplification": "no get found anything",
     "space_amplification": "no row can be read at the end",
     "peak_space_amplification": "no row can be read at the end",
@@ -287,7 +292,7 @@ _WHY = {
     "peak_resident_bytes": "only Linux tells it, in /proc/self/status",
 }
 _WHY_NOT_THEN = {
-    "write_amplification": _NOTHING_FLUSHED,
+    **dict.fromkeys(("write_amplification", "written_per_user_byte"), _NOTHING_FLUSHED),
     "put_p99_us": "no puts since the moment before",
     "get_p99_us": "no gets since the moment before",
 }

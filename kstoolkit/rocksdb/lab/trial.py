@@ -162,12 +162,14 @@ def _number_of(store: Rdict, name: str) -> int:
 def _moment_now(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]:
     """Return the figures of a moment, but for its time and disk."""
     tickers = _TrialStatistics(options)
-    written = tickers.count("flush.write.bytes", "compact.write.bytes")
+    flushed = tickers.count("flush.write.bytes")
+    written = flushed + tickers.count("compact.write.bytes")
     return {
         "writes": meter.writes,
         "user_bytes": meter.user_bytes,
         "written_bytes": written,
-        "write_amplification": _ratio(written, meter.user_bytes) if written else None,
+        "write_amplification": _ratio(written, flushed),
+        "written_per_user_byte": _ratio(written, meter.user_bytes) if flushed else None,
         "level0_files": _number_of(store, "num-files-at-level0"),
         "pending_compaction_bytes": _number_of(store, "estimate-pending-compaction-bytes"),
         "stall_ms": tickers.count("stall.micros") / 1e3,
@@ -232,7 +234,7 @@ def _done(meter: _Meter) -> dict[str, Any]:
 
 def _worked(tickers: _TrialStatistics, meter: _Meter) -> dict[str, Any]:
     flushed, compacted = tickers.count("flush.write.bytes"), tickers.count("compact.write.bytes")
-    stalls = tickers.histograms["db.write.stall"]
+    written, stalls = flushed + compacted, tickers.histograms["db.write.stall"]
     return _read(tickers, meter) | {
         "num_flushes": tickers.histograms["db.flush.micros"].count,
         "flush_bytes": flushed,
@@ -243,7 +245,8 @@ def _worked(tickers: _TrialStatistics, meter: _Meter) -> dict[str, Any]:
         "stall_ms": tickers.count("stall.micros") / 1e3,
         "num_stalls": stalls.count,
         "longest_stall_ms": stalls.most / 1e3,
-        "write_amplification": _ratio(flushed + compacted, meter.user_bytes) if flushed else None,
+        "write_amplification": _ratio(written, flushed),
+        "written_per_user_byte": _ratio(written, meter.user_bytes) if flushed else None,
         "tickers": {f"rocksdb.{name}": count for name, count in tickers.counts.items()},
     }
 

@@ -1,9 +1,11 @@
-"""What a log tells of flushes, compactions and write stalls, each put together from its lines.
+"""What a log tells of flushes, compactions, write stalls and errors, put together from its lines.
 
 The lines of a job carry its number, which begins anew whenever the store is opened. One job may
 flush several column families, one after the other. The messages on stalls are those of
-``ColumnFamilyData::RecalculateWriteStallConditions`` in RocksDB's ``db/column_family.cc``. No rows
-are not the same as no knowledge: rows say why the log can't tell of more.
+``ColumnFamilyData::RecalculateWriteStallConditions`` in RocksDB's ``db/column_family.cc``. Errors
+are lines of level ERROR or FATAL, whatever they say, and WARN lines of the same: most are written
+by ``DBImpl::BackgroundCallFlush`` and ``BackgroundCallCompaction`` with the text of a ``Status``.
+No rows are not the same as no knowledge: rows say why the log can't tell of more.
 """
 
 from __future__ import annotations
@@ -606,8 +608,7 @@ class Stall(Record):
         return f"writes {self.condition}: {self.cause or 'another cause'}, {amount}{limit}{rate}"
 
     def __repr__(self) -> str:
-        when = "at an unknown time" if self.at is None else f"{self.at:%F %T} UTC"
-        return f"Stall({when}, {self.column_family!r}: {self.sentence})"
+        return f"Stall({time_told(self)}, {self.column_family!r}: {self.sentence})"
 
 
 def _cause(text: str) -> tuple[str | None, int | None]:
@@ -616,6 +617,78 @@ def _cause(text: str) -> tuple[str | None, int | None]:
         if match:
             return cause, int(match[1])
     return None, None
+
+
+NO_SPACE, CORRUPTION, IO_ERROR = "no space left", "corruption", "io error"
+IN_BACKGROUND, OTHER_ERROR = "background error", "other error"
+_ERRORS = {
+    NO_SPACE: r"No space left|Space limit reached|quota exceeded|free space \[",
+    CORRUPTION: r"(?i:corruption|corrupted|checksum mismatch)",
+    IO_ERROR: r"IO error",
+    IN_BACKGROUND: r"(?i:background \w{0,20} ?error|ErrorHandler|(?:hard|soft) error)",
+}
+"""The first that fits is the cause: what failed in the background mostly says why."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LoggedError(Record):
+    """A line that tells of an error.
+
+    Parameters
+    ----------
+    at, column_family, written, store
+        As of a :class:`Stall`; few lines name the column family.
+    level
+        ``"fatal"``, ``"error"``, or ``"warn"``.
+    cause
+        ``"no space left"``, ``"corruption"``, ``"io error"``; ``"background error"`` if it names no
+        other; ``"other error"``.
+    text
+        The line, in RocksDB's words.
+    """
+
+    at: datetime | None = of_source(Source.LOG)
+    column_family: str | None = of_source(Source.LOG)
+    level: str = of_source(Source.LOG)
+    cause: str = of_source(Source.LOG)
+    text: str = of_source(Source.LOG)
+    written: datetime | None = of_source(Source.LOG)
+    store: str | None = None
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_line(cls, line: LogLine, at: datetime | None) -> LoggedError | None:
+        """Return the error that a line tells of; None if it tells of none."""
+        if line.continued or line.level not in {"fatal", "error", "warn"}:
+            return None
+        causes = (cause for cause, words in _ERRORS.items() if re.search(words, line.text))
+        cause = next(causes, OTHER_ERROR)
+        if line.level == "warn" and cause is OTHER_ERROR:
+            return None
+        values = {"at": at, "column_family": line.column_family, "written": line.written}
+        unknown = {name: _WHY_UNKNOWN[name] for name, value in values.items() if value is None}
+        told = {"level": line.level, "cause": cause, "text": line.text.rstrip()}
+        return cls(**values, **told, store=line.store, unknown=unknown)  # type: ignore[arg-type] # by name
+
+    @property
+    def kind(self) -> str:
+        """What it is, in a word."""
+        return "error"
+
+    @property
+    def sentence(self) -> str:
+        """What happened, for people."""
+        return f"{self.cause}: {self.text}"
+
+    def __repr__(self) -> str:
+        return f"LoggedError({time_told(self)}, {self.sentence})"
+
+
+def time_told(event: Stall | LoggedError) -> str:
+    """Return when a line was logged, for people: in UTC; if that is unknown, as it says."""
+    if event.at is None and event.written is not None:
+        return f"{event.written:%F %T} of the writer's clock"
+    return "at an unknown time" if event.at is None else f"{event.at:%F %T} UTC"
 
 
 _Row = TypeVar("_Row", bound=Record)

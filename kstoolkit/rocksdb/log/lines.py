@@ -312,6 +312,12 @@ def _unpacked(file: Path) -> BinaryIO:
     return gzip.open(file) if packed else file.open("rb")  # type: ignore[return-value] # it reads alike
 
 
+def _set_aside_micros(file: Path) -> int | None:
+    """Return when RocksDB set a LOG aside, in microseconds since 1970 UTC; None if it did not."""
+    found = re.search(f"LOG{_OLD}$", file.name)
+    return int(found[1]) if found else None
+
+
 def _rotated(folder: Path, name: str) -> list[Path]:
     old = re.compile(re.escape(name) + _OLD)
     numbered = [
@@ -465,6 +471,7 @@ _OF_TABLE = re.compile(r"\s{1,80}([a-z]\w{0,80}) ?: ?(.{1,1000})")
 _OF_LEVEL_INFO = re.compile(
     r"EVENT_LOG_v1 |\[JOB [0-9]|Creating manifest|Recovering from manifest|Level summary"
 )
+_NOT_ENDED = "it is no LOG.old.<microseconds>: it may still be written to"
 _NO_HEAD = "the file doesn't begin with RocksDB's header"
 _WHY_UNKNOWN = {
     "rocksdb_version": _NO_HEAD,
@@ -496,6 +503,9 @@ class LogFile(Record):
         Of the writer.
     began_at
         When its first line was written (UTC).
+    ended_at
+        When RocksDB set it aside (UTC), as its name ``LOG.old.<microseconds>`` tells; None of the
+        one that is written to.
     utc_offset
         By how much the writer's clock is ahead of UTC.
     level
@@ -512,6 +522,7 @@ class LogFile(Record):
     rocksdb_version: str | None = of_source(Source.LOG)
     compiled: str | None = of_source(Source.LOG)
     began_at: datetime | None = of_source(Source.LOG)
+    ended_at: datetime | None = of_source(Source.STORE)
     utc_offset: timedelta | None = of_source(Source.LOG)
     level: str | None = of_source(Source.LOG)
     forwarded: bool = of_source(Source.LOG)
@@ -566,6 +577,8 @@ class _LogHead:
         told = self._told | {"began_at": began, "utc_offset": self._offset(began)}
         nothing = None if self._first else "the file holds no line of RocksDB"
         unknown = {each: nothing or _WHY_UNKNOWN[each] for each in told if told[each] is None}
+        told["ended_at"] = of_micros(_set_aside_micros(path))
+        unknown |= {} if told["ended_at"] else {"ended_at": _NOT_ENDED}
         return LogFile(
             str(path),
             path.stat().st_size,

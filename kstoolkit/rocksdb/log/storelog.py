@@ -1,14 +1,16 @@
-"""A store's log, read: flushes, compactions, stalls, statistics, and what it can't tell."""
+"""A store's log, read: flushes, compactions, stalls, errors, statistics, and what it can't tell."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from kstoolkit.moments import moment_ms, moment_of
 from kstoolkit.records import Record, Records, Source, of_source
-from kstoolkit.rocksdb.log.jobs import Compaction, Flush, LogRows, Stall, jobs
+from kstoolkit.rocksdb.log.jobs import Compaction, Flush, LoggedError, LogRows, Stall, jobs
 from kstoolkit.rocksdb.log.lines import (
     NO_ZONE,
     LogFile,
@@ -34,14 +36,20 @@ from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import timedelta, tzinfo
 
+    from kstoolkit.moments import Moment
 
-LogEvent = Flush | Compaction | Stall
+
+LogEvent = Flush | Compaction | Stall | LoggedError
 """What a log tells of; each has ``at``, ``kind`` and ``sentence``."""
 
+_Row = TypeVar("_Row", bound=Record)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+_SPAN = ("path", "size_bytes", "began_at", "ended_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +73,11 @@ class StoreLog(Record):
     options_level
         The level that the newest OPTIONS file in the folder says.
     files
-        Each file, oldest first.
+        Each file that is read, oldest first.
+    rotated
+        Each ``LOG.old.*`` that is not, as nobody asked for that time, oldest first.
+    read_since
+        From when on is read (UTC); None: the LOG that is written to, all of it.
     zone
         The writer's time zone, if it was given.
 
@@ -86,12 +98,16 @@ class StoreLog(Record):
     level: str | None = of_source(Source.LOG)
     options_level: str | None = of_source(Source.OPTIONS)
     files: Records[LogFile] = field(default_factory=lambda: Records([], "files"))
+    rotated: Records[LogFile] = field(default_factory=lambda: Records([], "files"))
+    read_since: datetime | None = None
     zone: tzinfo | None = None
     unknown: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, as ``--json`` prints them."""
-        return Record.to_dict(self) | {"zone": None if self.zone is None else str(self.zone)}
+        spans = [{name: each[name] for name in _SPAN} for each in self.rotated.to_dicts()]
+        zone = None if self.zone is None else str(self.zone)
+        return Record.to_dict(self) | {"rotated": spans, "zone": zone}
 
     def stamped_lines(self) -> Iterator[tuple[datetime | None, LogLine]]:
         """Yield each line with when it was logged (UTC; None: unknown), in bounded memory."""
@@ -110,33 +126,43 @@ class StoreLog(Record):
 
     def flushes(self) -> LogRows[Flush]:
         """Return the flushes, in the order in which they ended."""
-        found = [each for each in self._jobs() if isinstance(each, Flush)]
+        found = [each for each in self._kept(self._jobs()) if isinstance(each, Flush)]
         return LogRows(found, "flushes", self._untold("info"))
 
     def compactions(self) -> LogRows[Compaction]:
         """Return the compactions and trivial moves, in the order in which they ended."""
-        found = [each for each in self._jobs() if isinstance(each, Compaction)]
+        found = [each for each in self._kept(self._jobs()) if isinstance(each, Compaction)]
         return LogRows(found, "compactions", self._untold("info"))
 
     def stalls(self) -> LogRows[Stall]:
         """Return where stalls began."""
         found = [stall for at, line in self.stamped_lines() if (stall := Stall.of_line(line, at))]
-        return LogRows(found, "stalls", self._untold("warn"))
+        return LogRows(self._kept(found), "stalls", self._untold("warn"))
+
+    def errors(self) -> LogRows[LoggedError]:
+        """Return the errors: a writer at level ERROR, as Kafka Streams, logs nothing else.
+
+        A disk that is full to the last byte takes no line either.
+        """
+        found = [
+            each for at, line in self.stamped_lines() if (each := LoggedError.of_line(line, at))
+        ]
+        return LogRows(self._kept(found), "errors", self._untold("error"))
 
     def events(self) -> LogRows[LogEvent]:
-        """Return flushes, compactions, moves and stalls in order of time; each says its kind."""
-        found = [*self._jobs(), *self.stalls()]
+        """Return jobs, moves, stalls and errors in order of time; each says its kind."""
+        found: list[LogEvent] = [*self._kept(self._jobs()), *self.stalls(), *self.errors()]
         found.sort(key=lambda each: each.at or getattr(each, "finished_at", None) or _LONG_AGO)
         return LogRows(found, "events", self._untold("info"))
 
     def stats(self) -> LogRows[StatsDump]:
         """Return the dumps of statistics."""
-        found = list(stats_dumps(self.stamped_lines()))
+        found = self._kept(stats_dumps(self.stamped_lines()))
         return LogRows(found, "dumps of statistics", self._untold("info"))
 
     def stall_time(self) -> StallTime:
         """Return for how long writers waited in all, as the dumps of statistics tell."""
-        return stall_time(stats_dumps(self.stamped_lines()), self._untold("info"))
+        return stall_time(self.stats(), self._untold("info"))
 
     def write_amplification(
         self, *, since: datetime | None = None, until: datetime | None = None
@@ -155,14 +181,22 @@ class StoreLog(Record):
         """
         shown = self.level in {"debug", "info"}
         untold = None if shown else self._untold("info")
-        return write_amplification(self._jobs(), untold, since=since, until=until)
+        return write_amplification(self._kept(self._jobs()), untold, since=since, until=until)
 
     def summed_up(self) -> dict[str, Any]:
-        """Return as plain values the log without its files, what was written, and stall time."""
+        """Return as plain values the log without its files, and what its lines come to."""
         parts = [self.to_dict(), self.write_amplification().to_dict(), self.stall_time().to_dict()]
         whole = {name: value for part in parts for name, value in part.items() if name != "files"}
         whys = {name: why for part in parts for name, why in part["unknown"].items()}
-        return whole | {"unknown": whys}
+        errors = self.errors()
+        if not errors and errors.unknown:
+            return whole | {"errors": None, "unknown": whys | {"errors": errors.unknown}}
+        return whole | {"errors": len(errors), "unknown": whys}
+
+    def _kept(self, rows: Iterable[_Row]) -> list[_Row]:
+        """Return those of the time that is asked for; and those of which that is unknown."""
+        since = self.read_since
+        return [each for each in rows if since is None or (_when(each) or since) >= since]
 
     def _jobs(self) -> Iterator[Flush | Compaction]:
         return jobs(line for _, line in self.stamped_lines())
@@ -181,17 +215,27 @@ class StoreLog(Record):
         )
 
 
-def read_log(path: str | os.PathLike[str], *, zone: tzinfo | None = None) -> StoreLog:
+def _when(event: object) -> datetime | None:
+    """Return when something ended, or else began."""
+    return getattr(event, "finished_at", None) or getattr(event, "at", None)
+
+
+def read_log(
+    path: str | os.PathLike[str], *, zone: tzinfo | None = None, since: Moment | None = None
+) -> StoreLog:
     """Return the log of a store.
 
     Parameters
     ----------
     path
-        A store's folder, of which LOG and all LOG.old.* are read, in its ``db_log_dir`` too; or one
-        such file; or a log of Spark, in which RocksDB's lines begin with
-        ``[NativeRocksDB-<level>]``; or a folder of such, rolled and packed (``.gz``) or not.
+        A store's folder, of which LOG is read, in its ``db_log_dir`` too; or one such file; or a
+        log of Spark, in which RocksDB's lines begin with ``[NativeRocksDB-<level>]``; or a folder
+        of such, rolled and packed (``.gz``) or not.
     zone
         The writer's time zone. By default it is learned from the events in the log.
+    since
+        Read from then on, also what RocksDB set aside as LOG.old.*, as it does whenever a store is
+        opened; by default those are only named.
 
     Raises
     ------
@@ -209,7 +253,9 @@ def read_log(path: str | os.PathLike[str], *, zone: tzinfo | None = None) -> Sto
     (1, None)
     """
     place = Path(path)
-    files = _heads(log_files(place), zone)
+    begins = None if since is None else moment_of(moment_ms(since))
+    heads = _heads(log_files(place), zone)
+    files = [each for each in heads if _is_read(each, begins)] or heads[-1:]
     names = ("rocksdb_version", "compiled", "began_at", "utc_offset", "level")
     values = {name: _last(files, name) for name in names}
     values["began_at"] = next((file.began_at for file in files if file.began_at), None)
@@ -224,23 +270,44 @@ def read_log(path: str | os.PathLike[str], *, zone: tzinfo | None = None) -> Sto
         sum(file.size_bytes for file in files),
         options_level=level,
         files=Records(files, "files"),
+        rotated=Records([each for each in heads if each not in files], "files"),
+        read_since=begins,
         zone=zone,
         unknown=unknown,
         **values,  # type: ignore[arg-type] # by name
     )
 
 
+_MARKED = re.compile(rb"^.*\[(?:WARN|ERROR|FATAL)\].*$", re.MULTILINE)
+
+
+def count_errors(file: Path) -> int:
+    """Return how many lines of a LOG tell of errors: no others are parsed."""
+    marked = (each.decode("utf-8", "replace") for each in _MARKED.findall(file.read_bytes()))
+    return sum(bool(LoggedError.of_line(line, None)) for text in marked for line in lines_of(text))
+
+
+def _is_read(file: LogFile, since: datetime | None) -> bool:
+    return file.ended_at is None or (since is not None and file.ended_at >= since)
+
+
 def _heads(paths: list[Path], zone: tzinfo | None) -> list[LogFile]:
     """Return the heads; a file without an event is taken to be of the zone of the others."""
     files = [log_file(path, zone) for path in paths]
     offset = next((each.utc_offset for each in files if each.utc_offset is not None), None)
-    if offset is None:
-        return files
-    others = timezone(offset)
-    return [
-        log_file(path, others) if each.utc_offset is None else each
-        for path, each in zip(paths, files, strict=True)
-    ]
+    if offset is not None:
+        others = timezone(offset)
+        told = zip(paths, files, strict=True)
+        files = [log_file(path, others) if f.utc_offset is None else f for path, f in told]
+    return [_begun(file, before) for file, before in zip(files, [None, *files], strict=False)]
+
+
+def _begun(file: LogFile, before: LogFile | None) -> LogFile:
+    """Return a head with when it began: at the latest when RocksDB set the one before aside."""
+    if file.began_at or before is None or before.ended_at is None:
+        return file
+    whys = {name: why for name, why in file.unknown.items() if name != "began_at"}
+    return replace(file, began_at=before.ended_at, unknown=whys)
 
 
 def _last(files: list[LogFile], name: str) -> object:

@@ -13,13 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from kstoolkit.errors import FormatError
+from kstoolkit.errors import FormatError, KstoolkitError
 from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.faults import NoStoreError
 from kstoolkit.rocksdb.files.finding import irregular_files
 from kstoolkit.rocksdb.files.options import read_options
 from kstoolkit.rocksdb.files.ssts import as_count, read_footer, read_properties
 from kstoolkit.rocksdb.files.summary import footprint_of
+from kstoolkit.rocksdb.log.lines import log_files
+from kstoolkit.rocksdb.log.storelog import count_errors
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -105,6 +107,8 @@ class FoundStore(Record):
         opened again and killed before it wrote anything still looks cleanly closed.
     is_locked
         Whether a process has it open.
+    errors
+        How many lines of its log tell of errors, since it was last opened.
     """
 
     path: str
@@ -132,6 +136,7 @@ class FoundStore(Record):
     offset: int | None = of_source(Source.STORE, None)
     closed: str | None = of_source(Source.STORE, None)
     is_locked: bool | None = of_source(Source.SYSTEM, None)
+    errors: int | None = of_source(Source.LOG, None)
     unknown: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -155,7 +160,9 @@ class FoundStore(Record):
 _ENTRIES, _DELETIONS = "rocksdb.num.entries", "rocksdb.deleted.keys"
 _FAMILY = "rocksdb.column.family.name"
 _NOT_TOLD = "a file of it does not tell"
-_TOLD = ("column_families", "size_bytes", "disk_bytes", "wal_bytes", "format_versions")
+_TOLD = ("column_families", "size_bytes", "disk_bytes", "wal_bytes", "format_versions", "errors")
+_MOST_LOG_BYTES = 16 << 20
+_TOO_LONG = f"a log of it has more than {format_bytes(_MOST_LOG_BYTES)}: kstoolkit log reads it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +179,8 @@ class OnDisk:
     num_deletions: dict[str, int] | None
     format_versions: tuple[int, ...]
     wal_bytes: int = 0
+    errors: int | None = None
+    why_no_errors: str = ""
 
     def figures(self, families: Collection[str] | None = None) -> dict[str, Any]:
         """Return what a :class:`FoundStore` has of it; counts are of some families, or of all.
@@ -190,6 +199,7 @@ class OnDisk:
             keys = max(entries - 2 * deletions, 0)
         counts = {"num_entries": entries, "num_deletions": deletions, "estimated_keys": keys}
         unknown = {name: why for name, count in counts.items() if count is None}
+        unknown |= {} if self.errors is not None else {"errors": self.why_no_errors}
         return {name: getattr(self, name) for name in _TOLD} | counts | {"unknown": unknown}
 
 
@@ -206,7 +216,9 @@ def on_disk(folders: Iterable[Path]) -> OnDisk:
     size = disk = wal = 0
     families: dict[str, None] = {}
     tables: list[_Table | None] = []
+    errors: list[int | str] = []
     for folder in folders:
+        errors.append(_errors(folder))
         with suppress(OSError):
             footprint = footprint_of(folder)
             size, disk = size + footprint.apparent_bytes, disk + footprint.disk_bytes
@@ -217,6 +229,7 @@ def on_disk(folders: Iterable[Path]) -> OnDisk:
                 with suppress(FileNotFoundError):  # compacted away meanwhile
                     tables.append(None if name in odd else _table(folder / name))
     versions = {each.format_version for each in tables if each is not None}
+    why = next((each for each in errors if isinstance(each, str)), "")
     return OnDisk(
         size,
         disk,
@@ -225,7 +238,20 @@ def on_disk(folders: Iterable[Path]) -> OnDisk:
         _summed(tables, "num_deletions"),
         tuple(sorted(each for each in versions if each is not None)),
         wal,
+        None if why else sum(each for each in errors if isinstance(each, int)),
+        why,
     )
+
+
+def _errors(folder: Path) -> int | str:
+    """Return how many errors the log of a folder tells of, or why that is not known."""
+    try:
+        newest = log_files(folder)[-1]
+        return _TOO_LONG if newest.stat().st_size > _MOST_LOG_BYTES else count_errors(newest)
+    except KstoolkitError as error:
+        return error.message.rstrip(".")
+    except OSError as error:
+        return f"its log can't be read: {error.strerror}"
 
 
 def folder_bytes(folder: Path) -> int | None:

@@ -328,6 +328,7 @@ _SINCE = "rows that were changed since the latest snapshot are not counted anywh
 _UNKNOWN = {
     "closed": "a checkpoint holds only what was committed",
     "offset": "the offset log of the checkpoint tells those of the query's sources",
+    "errors": "Spark writes no LOG: kstoolkit log reads those of its executors",
 }
 
 

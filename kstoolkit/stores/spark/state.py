@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.logs import FamilySchema, OffsetLogEntry, OperatorMetadata
     from kstoolkit.formats.spark.rows import Family, StoreLayout, ValueWrapping
     from kstoolkit.formats.spark.statefiles import Snapshot, SnapshotFile, StateChanges
+    from kstoolkit.moments import Moment
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.stores.spark.checkpoint import Chain, OperatorFolder, SparkPlace
 
@@ -357,9 +358,9 @@ class PartitionState(LetsGo):
 class SnapshotStore(Store):
     """A snapshot, unpacked; :attr:`path` is that of its zip."""
 
-    def log(self, *, zone: tzinfo | None = None) -> StoreLog:
+    def log(self, *, zone: tzinfo | None = None, since: Moment | None = None) -> StoreLog:
         """Raise why there is no log: it is the executors'."""
-        del zone
+        del zone, since
         message = "A snapshot of Spark's holds no LOG."
         raise InputError(message, hint=NO_LOG)
 
