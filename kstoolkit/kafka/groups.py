@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
 from dataclasses import dataclass, replace
 from io import BytesIO
-from struct import error as StructError
 from struct import unpack
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 _INACTIVE = {"empty", "dead"}
 _MADE = ("-changelog", "-repartition")
 _OF_STREAMS = "stream"
-_NOT_TOLD = (
-    "it is no consumer group: the brokers tell this client nothing of a streams group but offsets"
-)
+_NOT_TOLD = "of a streams group, the brokers tell this client offsets alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +117,13 @@ def with_tasks(cluster: Cluster, facts: GroupFacts) -> GroupFacts:
             groups = admin.list_groups(facts.name, timeout=ANSWER_SECONDS)
     except clients().KafkaException as error:
         raise said(error) from error
-    raw = {each.id: each for group in groups for each in group.members}
-    told = (_tasked(each, raw.get(each.member_id)) for each in facts.members)
-    return replace(facts, members=tuple(told))
+    raw: dict[str | None, Any] = {each.id: each for told in groups for each in told.members}
+    members = (_tasked(each, raw.get(each.member_id)) for each in facts.members)
+    return replace(facts, members=tuple(members))
 
 
 def _tasked(member: Member, raw: Any) -> Member:
-    """Return a member with what Kafka Streams' own bytes tell: nothing if they changed meanwhile."""
+    """Return a member with what Kafka Streams' own bytes tell, if they can be read."""
     try:
         mine, given = BytesIO(raw.metadata), BytesIO(raw.assignment)
         _skip_topics(mine, partitions=False)
@@ -135,7 +133,7 @@ def _tasked(member: Member, raw: Any) -> Member:
         active = tuple(_task(given, version) for _ in range(tasks))
         (number,) = unpack(">i", given.read(4))
         standbys = tuple(_standby(given, version) for _ in range(number))
-    except (AttributeError, StructError, ValueError):
+    except (AttributeError, struct.error, ValueError):
         return member
     return replace(member, process=str(process), tasks=active, standbys=standbys)
 

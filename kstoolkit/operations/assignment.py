@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Partition
     from kstoolkit.kafka.groups import Member
 
-HEADER = ("instance", "host", "members", "partitions", "tasks", "standbys", "lag", "stores")
-HEADER += ("the others restore in",)
+HEADER = (
+    *("instance", "host", "members", "partitions", "tasks", "standbys", "lag", "stores"),
+    "the others restore in",
+)
 
 
 @dataclass(frozen=True, slots=True)
