@@ -102,6 +102,10 @@ def _member(told: Any) -> Member:
     return Member(told.member_id, told.client_id, told.host.removeprefix("/"), tuple(read))
 
 
+_VERSION = 10
+"""The first version, that of Kafka 3.1, whose bytes are written as they are read here."""
+
+
 def with_tasks(cluster: Cluster, facts: GroupFacts) -> GroupFacts:
     """Return a group whose members' tasks are told, if they are threads of Kafka Streams.
 
@@ -130,9 +134,11 @@ def _tasked(member: Member, raw: Any) -> Member:
         process = UUID(bytes=mine.read(28)[12:])  # after a length and two versions
         _skip_topics(given, partitions=True)
         _, version, _, tasks = unpack(">4i", given.read(16))
-        active = tuple(_task(given, version) for _ in range(tasks))
+        if version < _VERSION:
+            return member
+        active = tuple(_task(given) for _ in range(tasks))
         (number,) = unpack(">i", given.read(4))
-        standbys = tuple(_standby(given, version) for _ in range(number))
+        standbys = tuple(_standby(given) for _ in range(number))
     except (AttributeError, struct.error, ValueError):
         return member
     return replace(member, process=str(process), tasks=active, standbys=standbys)
@@ -148,22 +154,16 @@ def _skip_topics(data: BytesIO, *, partitions: bool) -> None:
             data.read(4 * number)
 
 
-_NAMED = 10
-"""The first version in which a task's topology can have a name."""
+def _task(data: BytesIO) -> str:
+    subtopology, partition, name = unpack(">3i", data.read(12))
+    if name:
+        message = "a topology with a name"  # which Kafka Streams has never made public
+        raise ValueError(message)
+    return f"{subtopology}_{partition}"
 
 
-def _task(data: BytesIO, version: int) -> str:
-    subtopology, partition = unpack(">2i", data.read(8))
-    task = f"{subtopology}_{partition}"
-    if version < _NAMED:
-        return task
-    (length,) = unpack(">i", data.read(4))
-    name = data.read(2 * length).decode("utf-16-be")
-    return f"{name}__{task}" if name else task
-
-
-def _standby(data: BytesIO, version: int) -> str:
-    task = _task(data, version)
+def _standby(data: BytesIO) -> str:
+    task = _task(data)
     (places,) = unpack(">i", data.read(4))
     for _ in range(places):
         (length,) = unpack(">h", data.read(2))
