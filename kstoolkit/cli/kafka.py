@@ -14,7 +14,7 @@ from kstoolkit.cli import options
 from kstoolkit.cli.options import Format, Unit, argument, optional, required, settings_in, switch
 from kstoolkit.cli.terminal import FAULT, Outage, in_flags, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, KafkaError
-from kstoolkit.units import format_count, parse_duration
+from kstoolkit.units import format_count, parse_bytes, parse_duration
 
 if TYPE_CHECKING:
     from kstoolkit.kafka.broker import Broker
@@ -236,7 +236,7 @@ def assignment(
         chosen["what"],
         bootstrap=chosen["bootstrap"],
         state_dirs=state_dirs or (),
-        restore_rate=restore_rate,
+        restore_bytes_per_second=None if restore_rate is None else parse_bytes(restore_rate),
         options=chosen["options"],
     )
     if as_json:

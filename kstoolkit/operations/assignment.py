@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import naming
+from kstoolkit.errors import Option, naming
 from kstoolkit.kafka.groups import with_tasks
 from kstoolkit.operations.lag import LagWatch, group_reader
 from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.units import format_bytes, format_span, parse_bytes
+from kstoolkit.units import format_bytes, format_span
 
 if TYPE_CHECKING:
     import os
@@ -70,12 +70,8 @@ class Instance(Record):
         lag, size, wait = self.lag_records, self.store_bytes, self.restore_seconds
         why = {name: f"unknown ({reason})" for name, reason in self.unknown.items()}
         return [
-            *(
-                self.instance,
-                self.host,
-                str(len(self.members)),
-                ", ".join(self.partitions) or "none",
-            ),
+            *(self.instance, self.host, str(len(self.members))),
+            ", ".join(self.partitions) or "none",
             why["tasks"] if self.tasks is None else ", ".join(self.tasks) or "none",
             why["standbys"] if self.standbys is None else ", ".join(self.standbys) or "none",
             why["lag_records"] if lag is None else f"{lag:,}",
@@ -148,7 +144,7 @@ def assignment(
     *,
     bootstrap: str,
     state_dirs: Sequence[str | os.PathLike[str]] = (),
-    restore_rate: str | None = None,
+    restore_bytes_per_second: int | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Assignment:
     """Return who reads what for a consumer group, and who has too much of it.
@@ -162,8 +158,8 @@ def assignment(
     state_dirs
         Of Kafka Streams: state directories of its instances, or copies of them, as far as they can
         be seen from here.
-    restore_rate
-        How many bytes one instance restores a second, such as ``"50MiB"``.
+    restore_bytes_per_second
+        How fast one instance restores; by default, no time is told.
     options
         Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
         names.
@@ -175,7 +171,6 @@ def assignment(
     KafkaError
         If no broker answers.
     """
-    rate = None if restore_rate is None else parse_bytes(restore_rate)
     folders = [each for path in state_dirs for each in _folders(group, path)]
     reader = group_reader(group, bootstrap, None, options)
     facts = with_tasks(reader.cluster, reader.facts())
@@ -184,10 +179,10 @@ def assignment(
     found = Records(folders, "state directories")
     if facts.members is None:
         why = {"instances": facts.why, "unread": facts.why}
-        told = (str(facts), None, None, (), found, lags.lag_records, rate, why)
+        told = (str(facts), None, None, (), found, lags.lag_records, restore_bytes_per_second, why)
         return Assignment(group, *told)
     held = {each.process: each.tasks for each in folders}
-    rows = _instances(facts.members, _Seen(waiting, held, rate))
+    rows = _instances(facts.members, _Seen(waiting, held, restore_bytes_per_second))
     read = {_text(each) for each in facts.assigned}
     return Assignment(
         group,
@@ -197,7 +192,7 @@ def assignment(
         tuple(_remarks(rows, folders)),
         found,
         lags.lag_records,
-        rate,
+        restore_bytes_per_second,
     )
 
 
@@ -229,6 +224,9 @@ def _process(home: Path) -> str | None:
         return str(told["processId"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+_RATE = {"restore_bytes_per_second": Option("restore_bytes_per_second", "...", "--restore-rate")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +272,7 @@ class _Seen:
         self, sizes: Mapping[str, int] | None, why: str, ready: set[str], others: int
     ) -> tuple[float | None, str]:
         if sizes is None or self.rate is None:
-            return None, why or naming("give {restore_rate}")
+            return None, why or naming("give {restore_bytes_per_second}", **_RATE)
         lost = [size for task, size in sizes.items() if task not in ready]
         return _fullest(lost, max(others, 1)) / self.rate, ""
 

@@ -178,7 +178,7 @@ def test_who_has_too_much_of_an_application_is_told_with_what_its_death_costs(
     broker: Broker, classes: Path, tmp_path: Path, name: str
 ) -> None:
     commands = application(broker, classes, tmp_path, name, (1, 3))
-    given = {"state_dirs": [tmp_path], "restore_rate": "1MiB"}
+    given = {"state_dirs": [tmp_path], "restore_bytes_per_second": 1 << 20}
     with running(commands):
         found = until(
             lambda it: it.lag_records == 0 and all_read(it),
@@ -221,7 +221,7 @@ def test_a_task_with_a_standby_elsewhere_costs_no_restore(
             broker,
             name,
             state_dirs=[tmp_path],
-            restore_rate="1MiB",
+            restore_bytes_per_second=1 << 20,
         )
     for each in by_threads(found):
         assert not set(each.tasks or ()) & set(each.standbys or ())
