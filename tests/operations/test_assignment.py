@@ -138,11 +138,11 @@ def test_members_partitions_and_lag_are_those_of_kafkas_own_tool(
     }
     assert ours == theirs
     assert len(ours) == 5
-    for each in instances:
-        lags = [int(row[5]) for row in told if row[6] == each.members[0]]
-        assert each.lag_records == sum(lags) > 0
-        assert each.tasks is None
-        assert each.store_bytes is None
+    for one in instances:
+        lags = [int(row[5]) for row in told if row[6] == one.members[0]]
+        assert one.lag_records == sum(lags) > 0
+        assert one.tasks is None
+        assert one.store_bytes is None
     assert found.lag_records == 15
     assert sorted(len(each.partitions) for each in instances) == [2, 3]
     assert found.remarks == ()  # five can't be spread better
