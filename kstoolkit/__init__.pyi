@@ -22,6 +22,7 @@ from .kafka.cluster import ensure_topic as ensure_topic
 from .kafka.outputs import kafka_changelog as kafka_changelog
 from .kafka.outputs import kafka_findings as kafka_findings
 from .kafka.producing import produce as produce
+from .operations.assignment import assignment as assignment
 from .operations.checkup import checkup as checkup
 from .operations.enginemetrics import read_metrics as read_metrics
 from .operations.enginemetrics import read_progress as read_progress

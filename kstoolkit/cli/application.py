@@ -93,6 +93,7 @@ for command in (
     results.simulate,
     kafka.produce,
     kafka.lag,
+    kafka.assignment,
     kafka.reset,
     rocksdb.log,
     lab.profile,

@@ -1,4 +1,4 @@
-"""``kstoolkit broker``, ``produce``, ``lag`` and ``reset``: what is done around topics."""
+"""``kstoolkit broker``, ``produce``, ``lag``, ``assignment``, ``reset``: what is around topics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kstoolkit.cli import options
 from kstoolkit.cli.options import Format, Unit, argument, optional, required, settings_in, switch
 from kstoolkit.cli.terminal import FAULT, Outage, in_flags, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, KafkaError
-from kstoolkit.units import format_count, parse_duration
+from kstoolkit.units import format_count, parse_bytes, parse_duration
 
 if TYPE_CHECKING:
     from kstoolkit.kafka.broker import Broker
@@ -203,6 +203,49 @@ def lag(
         _watch(LagWatch(**chosen), over, as_json=as_json)
         return
     _print_lag(measured(**chosen, over=over), as_json=as_json)
+
+
+def assignment(
+    servers: str = argument("SERVERS", "kafka://host:port."),
+    state_dirs: list[str] | None = typer.Argument(
+        None,
+        metavar="[STATE_DIR]...",
+        help="State directories of Kafka Streams' instances, or copies.",
+        show_default=False,
+    ),
+    *,
+    group: str = required("NAME", "A group.id, or the application.id of Kafka Streams."),
+    restore_rate: str | None = optional(
+        "SIZE", "How many bytes one instance restores a second, such as 50MiB.", "none is told"
+    ),
+    kafka_config: str | None = options.KAFKA_CONFIG,
+    as_json: bool = options.AS_JSON_OBJECT,
+) -> None:
+    """Say who reads what for a consumer group, and who has too much of it.
+
+    Of each process: its members, partitions, tasks, lag, the bytes of its stores where its state
+    directory is given, and how long the others would restore if it died. The fields of --json:
+    group, state, instances, unread (partitions), remarks, folders, lag_records,
+    restore_bytes_per_second; unknown says why a null is one.
+    """
+    from kstoolkit.operations.assignment import HEADER  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.operations.assignment import assignment as looked  # noqa: PLC0415
+
+    chosen = _reader(servers, group, None, kafka_config)
+    found = looked(
+        chosen["what"],
+        bootstrap=chosen["bootstrap"],
+        state_dirs=state_dirs or (),
+        restore_bytes_per_second=None if restore_rate is None else parse_bytes(restore_rate),
+        options=chosen["options"],
+    )
+    if as_json:
+        print_json([found.to_dict()])
+        return
+    if found.instances:
+        print_table(HEADER, [in_flags(each).cells() for each in found.instances])
+    for each in found.sentences():
+        say(f"{in_flags(each)}.")
 
 
 def reset(

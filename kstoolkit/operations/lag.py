@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.errors import ConfigurationError, InputError, Option, naming
 from kstoolkit.events.topics import address_of, options_given, options_of_folder, parse_address
 from kstoolkit.kafka.cluster import Cluster, Partition, Reach
-from kstoolkit.kafka.groups import GroupFacts, group_facts, groups_of
+from kstoolkit.kafka.groups import GroupFacts, group_facts, groups_of, streams_topics
 from kstoolkit.kafka.reading import record_times
 from kstoolkit.pipeline.batches import told_after
 from kstoolkit.pipeline.run import Run, load_run
@@ -290,6 +290,8 @@ class GroupReader:
             others = [each for each in groups_of(self.cluster) if each]
             message = f"No consumer group {self.group!r} at {self.cluster.bootstrap!r}."
             there = f"There are: {', '.join(others[:20])}." if others else "There is none at all."
+            if streams_topics(self.cluster, self.group):
+                there += " It has topics: a streams group is seen from its first commit on."
             raise InputError(message, hint=there)
         return facts
 
@@ -301,8 +303,8 @@ class GroupReader:
         positions = {place: at for place, at in facts.committed.items() if place in reach}
         why = "nothing is committed"
         return Positions(
-            state=f"{facts.state}, {facts.members} member{'' if facts.members == 1 else 's'}",
-            reads=bool(facts.members),
+            state=str(facts),
+            reads=facts.members is None or bool(facts.members),
             reach=reach,
             positions=positions,
             unknown=dict.fromkeys(reach.keys() - positions.keys(), why),
@@ -327,7 +329,7 @@ def reader_of(
     if options is None and isinstance(what, Run):
         options = what.options
     if bootstrap is not None:
-        return _group(what, bootstrap, topic, options)
+        return group_reader(what, bootstrap, topic, options)
     run = _run(what)
     given = run.folder.shown if isinstance(what, Run) else os.fspath(what)
     address = parse_address(run.settings.source)
@@ -348,9 +350,10 @@ def _run(what: object) -> Run:
     raise ConfigurationError(message, hint="Give either, or a group's name and bootstrap.")
 
 
-def _group(
+def group_reader(
     what: object, bootstrap: str, topic: str | None, options: Mapping[str, str] | None
 ) -> GroupReader:
+    """Return a consumer group that reads."""
     if not isinstance(what, str) or not what:
         message = f"{what!r} is no name of a consumer group, and bootstrap is given."
         raise ConfigurationError(message, hint="Leave out bootstrap: a run knows its servers.")

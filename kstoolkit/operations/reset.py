@@ -351,7 +351,7 @@ def _group_warnings(reader: GroupReader, topic: str, plan: ResetPlan) -> Iterato
 
 
 def _members(facts: GroupFacts) -> str:
-    return f"it is {facts.state}, with {counted(facts.members, 'members')}"
+    return f"it is {facts.state}, with {counted(len(facts.members or ()), 'members')}"
 
 
 def _cuts_of(

@@ -77,6 +77,7 @@ OF_A_RUN = {
 OF_A_BROKER = {
     "broker start": ["--dir {dir}"],
     "broker status": ["--dir {dir}", "--dir {nowhere}"],
+    "assignment": ["kafka://{servers} --group {group}"],
     "lag": ["kafka://{servers} --group {group} --over '1 second'"],
     "reset": ["kafka://{servers} --group {group} --to 0=5"],
 }
