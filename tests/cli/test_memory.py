@@ -14,7 +14,8 @@ import kstoolkit as kst
 from kstoolkit.environment import find_java
 from kstoolkit.errors import ConfigurationError
 from tests.cli.commands import given, rows
-from tests.rocksdb.profiles.test_setters import SOURCE, STORES, compiler, jars, used
+from tests.jdk import compiler
+from tests.rocksdb.profiles.test_setters import SOURCE, STORES, jars, used
 from tests.stores.kafkastreams.archives import State, states
 
 if TYPE_CHECKING:
