@@ -105,7 +105,7 @@ def format_bytes(size_bytes: float | None) -> str:
     return f"{size:.0f} B" if unit == 0 else f"{size:.1f} {_BYTE_UNITS[unit]}"
 
 
-_SIZE = re.compile(r"([\d_,]{,20}\.?\d{1,20})\s*([kmgtp]?)(?:i?b|ytes)?", re.IGNORECASE)
+_SIZE = re.compile(r"([\d_,]{,20}\.?\d{1,20})\s*([kmgtp]?)(?:ib?|b(?:ytes)?)?", re.IGNORECASE)
 
 
 def parse_bytes(text: str | int) -> int:

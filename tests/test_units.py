@@ -104,5 +104,5 @@ def test_what_is_no_size_is_said_with_what_to_write(written: str) -> None:
 
 
 @given(st.integers(1, 1 << 50))
-def test_a_size_that_is_shown_is_read_back_to_what_is_shown(size: int) -> None:
-    assert format_bytes(parse_bytes(format_bytes(size))) == format_bytes(size)
+def test_a_size_that_is_shown_is_read_back_but_for_rounding(size: int) -> None:
+    assert abs(parse_bytes(format_bytes(size)) - size) <= 0.05 * size
