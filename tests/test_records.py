@@ -67,6 +67,12 @@ NO_PLOT = {
     "KindRecall": "a share of a few; the table says it",
     "Point": "one row of several that are drawn together",
     "MemoryInAll": "its plan is drawn, as that of one store is",
+    **dict.fromkeys(
+        ("CheckedStore", "Checkup", "Step", "Assignment", "Instance", "StateFolder"),
+        "a table and sentences say it",
+    ),
+    "LoggedError": "its text says it",
+    **dict.fromkeys(("EngineMetrics", "StoreMetrics"), "advice tells what of it matters"),
     "PodMemory": "its plan is drawn; what is beside that, a few lines say",
     "StoreRecords": "those of each store are drawn",
     "BackgroundJob": "what flushes and compactions share",

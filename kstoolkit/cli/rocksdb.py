@@ -264,8 +264,11 @@ PROFILE = optional(
 )
 
 
-_POD = size("The memory limit of the pod: what of it is RocksDB's, and which bound fits.")
-_HEAP = size("With --pod: Java's -Xmx.")
+_POD = size(
+    "The memory limit of the pod: what of it is RocksDB's, and which bound fits.",
+    "no pod is judged",
+)
+_HEAP = size("With --pod: Java's -Xmx.", "it has to be given with --pod")
 _RESERVE = size("With --pod: what Java takes beside its heap.", "reckoned, and shown")
 _RETENTION = optional(
     "LENGTH",
@@ -299,7 +302,7 @@ def memory(
     setter: str | None = _SETTER,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
-    """Print what a store's writer, or a whole application, may take in memory, and why.
+    """Print what stores may take in memory at most, and why.
 
     What the writer needs at most is worked out by a formula from its options, its log and the
     store's files; --pid shows its process beside that. The parts that are measured are those of
@@ -572,7 +575,7 @@ def log(
     as_json: bool = AS_JSON,
     limit: int = LIMIT,
 ) -> None:
-    """Print the errors, flushes, compactions and stalls of a log.
+    """Print errors, flushes, compactions and stalls of a log.
 
     The newest are shown, in order of time; logs that RocksDB set aside (LOG.old.*) are named. If
     the writer's log level leaves some out, that is said on stderr. The fields of --json: kind

@@ -124,7 +124,7 @@ print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
     assert int(told[3]) * 1024 < 300 << 20
 
 
-@pytest.mark.parametrize("text", ["", "0", "MiB", "-1GiB", "1zB", "1.2.3", "1 PiB"])
+@pytest.mark.parametrize("text", ["", "0", "MiB", "-1GiB", "1zB", "1.2.3", "1 XiB"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(f"{text!r} is no size")):
         parse_bytes(text)
