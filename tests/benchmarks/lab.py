@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.results import Comparison, Trial
 
 SHOWN = (
+    "written_per_user_byte",
     "write_amplification",
     "read_amplification",
     "blocks_per_get",

@@ -21,7 +21,10 @@ def test_amplifications_of_the_profiles_stand_beside_each_other() -> None:
     found = compared()
     axes: Any = found.plot()
     assert stays_inside(axes)
-    assert row_names(axes) == ["write amplification", "read amplification", "space amplification"]
+    assert row_names(axes) == [
+        *("write amplification", "read amplification", "space amplification"),
+        "written per user byte",
+    ]
     assert legend(axes) == ["level", "universal"]
     told = [getattr(each, name) for each in found for name in FIGURES["amplification"]]
     assert sorted(lengths(axes)) == sorted(told)
@@ -85,8 +88,8 @@ def test_one_trial_alone_is_drawn_alike() -> None:
 def test_many_profiles_are_thinned_and_the_figure_says_so() -> None:
     many = renamed(compared(), [f"profile {n}" for n in range(30)])
     axes: Any = drawn(many.plot())
-    assert len(legend(axes)) == 13
-    assert "the first 13 of 30 profiles are drawn" in axes.get_xlabel()
+    assert len(legend(axes)) == 10
+    assert "the first 10 of 30 profiles are drawn" in axes.get_xlabel()
     lines: Any = drawn(many.series.plot())
     assert len(lines.lines) == 12
     assert "not drawn: profile 12, profile 13, profile 14 and 15 others" in lines.get_xlabel()
@@ -171,7 +174,8 @@ HELD = Moment(
     writes=54_000,
     user_bytes=6 << 20,
     written_bytes=9 << 20,
-    write_amplification=1.5,
+    write_amplification=1.2,
+    written_per_user_byte=1.5,
     disk_bytes=5 << 20,
     level0_files=2,
     pending_compaction_bytes=1 << 20,

@@ -242,3 +242,13 @@ def test_names_in_a_log_may_hold_anything(name: str) -> None:
     drawn(LogRows(pending, "dumps").plot(figure="pending_compaction_bytes"))
     silent: Any = drawn(LogRows([stall(0)], "stalls", name).plot())
     assert len(silent.get_xlabel()) < 600
+
+
+def test_errors_are_marked_where_they_have_a_time_and_counted_where_not() -> None:
+    file = REAL_LOGS / "rocksdb-7.9.2-full.log"
+    known: Any = drawn(read_log(file, zone=UTC).plot())
+    assert row_names(known) == ["errors"]
+    assert "4 errors" in seen(known)
+    unknown: Any = drawn(read_log(file).plot())
+    assert "4 errors" in seen(unknown)
+    assert not unknown.lines

@@ -131,7 +131,7 @@ KNOWN_FAULTS = (
         family="offsets",
     ),
 )
-"""At most ten; those of an engine, which a store doesn't name, are told to who asks for memory."""
+"""At most ten; leaks of an engine, which no store names, are told to whoever measures a process."""
 
 
 def known_faults(facts: Facts) -> Iterator[Advice]:
@@ -142,11 +142,10 @@ def known_faults(facts: Facts) -> Iterator[Advice]:
         raise Unjudged(why)
     version = tuple(map(int, re.findall("[0-9]+", told.value)[:3]))
     families = {each.name for each in facts.families}
-    of_memory = facts.bound_bytes is not None or facts.process is not None
     for fault in KNOWN_FAULTS:
         set_to = {name: _setting(facts, name, least) for name, least in fault.options.items()}
-        of_release = version == fault.release and of_memory
-        is_of = of_release if fault.is_only else version < fault.release
+        is_this = version == fault.release and facts.process is not None
+        is_of = is_this if fault.is_only else version < fault.release
         if not is_of or None in set_to.values() or fault.family not in families:
             continue
         yield Advice(

@@ -457,7 +457,7 @@ def _reaches(level: str | None, needed: str) -> bool:
 
 
 def _way(files: Sequence[LogFile]) -> str:
-    told = any(file.rocksdb_version for file in files)
+    told = any(file.rocksdb_version or file.level for file in files)
     return _SETTER if told or not any(file.size_bytes for file in files) else _SPARK
 
 
