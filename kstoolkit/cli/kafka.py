@@ -221,7 +221,7 @@ def assignment(
     kafka_config: str | None = options.KAFKA_CONFIG,
     as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
-    """Say who reads what for a consumer group, and who has too much.
+    """Say who reads what of a group, and who has too much.
 
     Of each process: its members, partitions, tasks, lag, the bytes of its stores where its state
     directory is given, and how long the others would restore if it died. The fields of --json:

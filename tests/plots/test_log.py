@@ -16,6 +16,7 @@ from kstoolkit.rocksdb.log.stats import StallTime, StatsDump, stall_time
 from kstoolkit.rocksdb.log.storelog import read_log
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 from tests.plots.realstores import lengths, log_named, tight_store
+from tests.rocksdb.stalledstore import REAL_LOGS
 
 STREAMS = "rocksdb-10.1.3.log"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
