@@ -134,7 +134,7 @@ def test_verdicts_differ_by_marker_colour_and_text() -> None:
     assert len({line.get_color() for line in axes.lines}) == 3
     assert texts(axes)[0] == "compaction_style: 'universal'"
     assert texts(axes)[-1] == "unknown (there are no SST files)"
-    assert seen(axes).startswith("1 piece of advice; 25 rules find nothing")
+    assert seen(axes).startswith("1 piece of advice; 27 rules find nothing")
 
 
 def test_some_pieces_of_advice_alone_say_nothing_of_other_rules() -> None:
@@ -151,7 +151,7 @@ def test_the_column_family_is_named() -> None:
 def test_much_advice_is_thinned() -> None:
     axes: Any = drawn(AdviceList([ONE] * 60, {}).plot())
     assert len(row_names(axes)) == 40
-    assert axes.get_xlabel() == "the first 40 of 86 rows"
+    assert axes.get_xlabel() == "the first 40 of 88 rows"
 
 
 @pytest.mark.parametrize("text", HOSTILE)
