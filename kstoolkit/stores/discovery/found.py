@@ -161,6 +161,7 @@ _ENTRIES, _DELETIONS = "rocksdb.num.entries", "rocksdb.deleted.keys"
 _FAMILY = "rocksdb.column.family.name"
 _NOT_TOLD = "a file of it does not tell"
 _TOLD = ("column_families", "size_bytes", "disk_bytes", "wal_bytes", "format_versions", "errors")
+_ODD = "a file of it is none, but a pipe or the like"
 _MOST_LOG_BYTES = 16 << 20
 _TOO_LONG = f"a log of it has more than {format_bytes(_MOST_LOG_BYTES)}: kstoolkit log reads it"
 
@@ -218,13 +219,13 @@ def on_disk(folders: Iterable[Path]) -> OnDisk:
     tables: list[_Table | None] = []
     errors: list[int | str] = []
     for folder in folders:
-        errors.append(_errors(folder))
         with suppress(OSError):
             footprint = footprint_of(folder)
             size, disk = size + footprint.apparent_bytes, disk + footprint.disk_bytes
             wal += footprint.wal_bytes
             odd = irregular_files(folder)
             families |= dict.fromkeys([] if odd else _families(folder))
+            errors.append(_ODD if odd else _errors(folder))
             for name in footprint.ssts:
                 with suppress(FileNotFoundError):  # compacted away meanwhile
                     tables.append(None if name in odd else _table(folder / name))
