@@ -111,3 +111,22 @@ def test_a_second_writer_is_kept_out_by_the_lock_that_looking_in_does_not_need(
         translated(busy.path),
     ):
         Rdict(str(busy.path), Options(raw_mode=True))
+
+
+def test_a_store_that_this_process_writes_stays_locked_whatever_is_asked_of_it(
+    tmp_path: Path,
+) -> None:
+    """A process that closes LOCK, which it only looked at, would let go of its own lock on it."""
+    path = tmp_path / "store"
+    writer = Rdict(str(path), Options(raw_mode=True))
+    writer[b"a"] = b"1"
+    writer.flush()
+    with open_store(path) as store:
+        store.advice()
+        store.memory()
+    second = f"from rocksdict import Options, Rdict; Rdict({str(path)!r}, Options(raw_mode=True))"
+    tried = subprocess.run(
+        [sys.executable, "-c", second], capture_output=True, text=True, check=False
+    )
+    writer.close()
+    assert "lock" in tried.stderr.lower()

@@ -1,18 +1,20 @@
-"""Where a store lies: on what kind of file system, and whether a process has it open there."""
+"""Where a store lies: on what kind of file system, and whether a process has it open there.
+
+A process that closes a file lets go of all its own locks on it, RocksDB's among them. So that a
+store which this one has open stays locked, another process asks.
+"""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import struct
-from contextlib import suppress
+import subprocess
+import sys
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(r"\\([0-7]{3})")
-_FLOCK = "hhqqi4x"  # type, whence, start, length, pid; as Linux has them on 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ def is_temporary(path: Path) -> bool:
 def place_of(folder: Path) -> Place:
     """Return where a store's folder lies; nothing of it is changed."""
     path = folder.resolve()
-    return Place(path, _file_system(path), _is_locked(path / "LOCK"))
+    with closing(Locks()) as locks:
+        return Place(path, _file_system(path), bool(locks.is_locked(path)))
 
 
 def _file_system(path: Path) -> str | None:
@@ -57,14 +60,64 @@ def _file_system(path: Path) -> str | None:
     return found[1]
 
 
-def _is_locked(path: Path) -> bool:
-    """Return whether another process has locked a file: the system is asked, nothing is locked."""
-    with suppress(OSError, struct.error):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+_ASKING = """
+import fcntl, os, struct, sys
+form = "hhqqi4x"
+for line in sys.stdin.buffer:
+    try:
+        file = os.open(bytes.fromhex(line.decode()), os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        answer = "free"
+    except OSError:
+        answer = "unknown"
+    else:
+        asked = struct.pack(form, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         try:
-            asked = struct.pack(_FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
-            told = fcntl.fcntl(descriptor, fcntl.F_GETLK, asked)
-            return int(struct.unpack(_FLOCK, told)[0]) != fcntl.F_UNLCK
-        finally:
-            os.close(descriptor)
-    return False
+            kind = struct.unpack(form, fcntl.fcntl(file, fcntl.F_GETLK, asked))[0]
+            answer = "free" if kind == fcntl.F_UNLCK else "locked"
+        except OSError:
+            answer = "unknown"
+        os.close(file)
+    print(answer, flush=True)
+"""
+"""What the other process runs; ``form`` is Linux's ``struct flock`` on 64 bits."""
+
+_ANSWERS = {"free": False, "locked": True}
+
+
+class Locks:
+    """Asks which stores are open, in a process of its own, until it is closed."""
+
+    def __init__(self) -> None:
+        self._asking: subprocess.Popen[str] | None = None
+
+    def is_locked(self, folder: Path) -> bool | None:
+        """Return whether a process has the store in a folder open; None where it can't be told."""
+        if not sys.platform.startswith("linux"):
+            return None
+        try:
+            return self._answer(folder / "LOCK")
+        except (OSError, ValueError):
+            return None
+
+    def close(self) -> None:
+        """End the other process."""
+        if self._asking is not None:
+            with suppress(OSError):
+                self._asking.communicate()
+            self._asking = None
+
+    def _answer(self, file: Path) -> bool | None:
+        if self._asking is None:
+            self._asking = subprocess.Popen(  # noqa: S603 - this Python, and the text above
+                [sys.executable, "-I", "-S", "-c", _ASKING],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        asking = self._asking
+        if asking.stdin is None or asking.stdout is None:
+            return None
+        asking.stdin.write(f"{bytes(file).hex()}\n")
+        asking.stdin.flush()
+        return _ANSWERS.get(asking.stdout.readline().strip())

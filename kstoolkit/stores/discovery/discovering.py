@@ -23,8 +23,9 @@ from kstoolkit.formats.streams.kinds import OFFSETS, STREAMS_FAMILIES
 from kstoolkit.formats.streams.places import read_offsets, segment_interval_ms
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.faults import NoStoreError
+from kstoolkit.rocksdb.files.place import Locks
 from kstoolkit.rocksdb.opening import open_store
-from kstoolkit.stores.discovery.found import FoundStore, Locks, on_disk
+from kstoolkit.stores.discovery.found import FoundStore, on_disk
 from kstoolkit.stores.discovery.places import (
     StreamsPlace,
     are_segments,

@@ -15,8 +15,8 @@ from rocksdict import Options, Rdict
 
 from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.faults import DamagedStoreError
+from kstoolkit.rocksdb.files.place import Locks
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.stores.discovery.found import Locks
 from kstoolkit.stores.discovery.places import streams_place, streams_store
 from kstoolkit.stores.opening import open_store
 from tests.rocksdb.madestores import appearance
