@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kstoolkit.report.report import Report
 
 _HEADER = ["store", "task", "size", "entries", "memory at most", "restore", "oldest (UTC)"]
-_HEADER += ["stalls", "closed", "advice", "growth"]
+_HEADER += ["errors", "stalls", "closed", "advice", "growth"]
 
 
 def checkup(
@@ -91,6 +91,7 @@ def _cells(store: CheckedStore) -> list[str]:
         format_bytes(store.memory_bytes),
         restore,
         oldest,
+        format_count(store.errors),
         format_count(store.stalls),
         store.closed or "unknown",
         format_count(store.advice),

@@ -63,6 +63,8 @@ class CheckedStore(Record):
         Why it does not shrink: the first sentence of :func:`kstoolkit.growth`'s verdict.
     memory_bytes
         What its writer may take for it at most, by the formula.
+    errors, stalls
+        What its log tells of since it was last opened.
     oldest_ms
         When the rows of its oldest segment begin, epoch ms UTC.
     offset, closed
@@ -81,6 +83,7 @@ class CheckedStore(Record):
     num_entries: int | None = of_source(Source.STORE)
     growth: str | None = of_source(Source.FORMULA)
     memory_bytes: int | None = of_source(Source.FORMULA)
+    errors: int | None = of_source(Source.LOG)
     stalls: int | None = of_source(Source.LOG)
     oldest_ms: int | None = of_source(Source.STORE)
     offset: int | None = of_source(Source.STORE)
@@ -211,7 +214,7 @@ def checkup(
         place = Path(scratch or tempfile.gettempdir())
         rate, how = written_per_second(place), f"RocksDB alone takes rows, measured in {place}"
     told: Circumstances = {"instances": 1, **circumstances}  # type: ignore[typeddict-item] # as named
-    looks = [_look(each, scratch, rate, told) for each in found]
+    looks = [_look(each, scratch, told) for each in found]
     plans = [plan for look in looks for plan in look.plans]
     plan = plans_in_all(plans) if plans else None
     needed = None if plan is None or not plan.is_ceiling else plan.total_bytes
@@ -220,7 +223,7 @@ def checkup(
     steps += [*_uneven(found), *_advised(looks)]
     return Checkup(
         str(path),
-        Records([look.row for look in looks], "stores"),
+        Records([look.row(rate) for look in looks], "stores"),
         Records(sorted(steps, key=lambda step: not step.is_urgent), "steps"),
         size_bytes=sum(each.size_bytes for each in found),
         memory_bytes=needed,
@@ -242,84 +245,81 @@ def _unknown(plan: MemoryPlan | None, bound_bytes: int | None) -> dict[str, str]
     return unknown
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Look:
-    """What was seen of one store: its row, its plans, its advice, and what was wrong with it."""
+    """What is seen of one store while its RocksDB are looked at, one after the other."""
 
-    name: str
-    row: CheckedStore
-    plans: list[MemoryPlan]
-    advice: list[Advice]
-    unjudged: dict[str, str]
-    faults: list[str]
+    found: FoundStore
+    plans: list[MemoryPlan] = field(default_factory=list)
+    advice: list[Advice] = field(default_factory=list)
+    unjudged: dict[str, str] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    data_bytes: int | None = None
+    growth: str | None = None
+
+    def add(self, store: Store, circumstances: Circumstances) -> None:
+        """Look at a RocksDB of the store."""
+        plan, given = store.memory().plan, store.advice(**circumstances)
+        self.plans += [] if plan is None else [plan]
+        self.advice += given
+        self.unjudged |= given.unjudged
+        self.data_bytes = (self.data_bytes or 0) + _data_bytes(store)
+
+    def row(self, rate: int) -> CheckedStore:
+        """Return what is known of the store; rows are written anew at a rate, in bytes a second."""
+        found, data = self.found, self.data_bytes
+        whole = plans_in_all(self.plans) if self.plans else None
+        stalls, why_no_stalls = _stalls(found)
+        values: dict[str, Any] = {
+            "growth": self.growth,
+            "memory_bytes": whole.total_bytes if whole and whole.is_ceiling else None,
+            "stalls": stalls,
+            "oldest_ms": min((each.start_ms for each in found.segments), default=None),
+            "restore_ms": None if data is None else round(1000 * data / rate),
+        }
+        whys = {
+            "growth": f"its {format_bytes(found.size_bytes)} are not read: kstoolkit growth does",
+            "memory_bytes": "its options or its cache are not told",
+            "stalls": why_no_stalls,
+            "oldest_ms": "it has no segments",
+            "restore_ms": next(iter(self.faults), "it has no RocksDB that tells"),
+        }
+        unknown = {name: whys[name] for name, value in values.items() if value is None}
+        unknown |= {name: why for name, why in found.unknown.items() if name in _FOUND}
+        values |= {name: getattr(found, name) for name in _FOUND}
+        return CheckedStore(
+            found.store,
+            _task(found),
+            found.path,
+            advice=len(self.advice),
+            unknown=unknown,
+            **values,
+        )
+
+
+_FOUND = ("kind", "size_bytes", "num_entries", "errors", "offset", "closed")
 
 
 def _look(
-    found: FoundStore,
-    scratch: str | os.PathLike[str] | None,
-    rate: int,
-    circumstances: Circumstances,
+    found: FoundStore, scratch: str | os.PathLike[str] | None, circumstances: Circumstances
 ) -> _Look:
     """Open a store, look at each of its RocksDB, and close it again."""
-    plans: list[MemoryPlan] = []
-    advice: list[Advice] = []
-    unjudged: dict[str, str] = {}
-    faults: list[str] = []
-    told: dict[str, Any] = {}
+    look = _Look(found)
     with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", LeftOutWarning)
+        warnings.simplefilter("always")
         try:
             with open_store(found.path, scratch=scratch) as store:
                 for one in _rocksdbs(store):
-                    parts, given = one.memory(), one.advice(**circumstances)
-                    plans += [] if parts.plan is None else [parts.plan]
-                    advice += given
-                    unjudged |= given.unjudged
-                    told["data_bytes"] = told.get("data_bytes", 0) + _data_bytes(one)
-                told["growth"] = _growth(found, store)
+                    look.add(one, circumstances)
+                look.growth = _growth(found, store)
         except KstoolkitError as error:
-            faults.append(error.message)
-            told["fault"] = error.message
-    faults += [str(each.message) for each in said if issubclass(each.category, LeftOutWarning)]
-    told["advice"] = len(advice)
-    if "data_bytes" in told:
-        told["restore_ms"] = round(1000 * told["data_bytes"] / rate)
-    return _Look(_name(found), _row(found, plans, told), plans, advice, unjudged, faults)
-
-
-def _row(found: FoundStore, plans: list[MemoryPlan], told: dict[str, Any]) -> CheckedStore:
-    """Return what is known of a store; what was ``told`` of it may be missing."""
-    whole = plans_in_all(plans) if plans else None
-    stalls, why_no_stalls = _stalls(found)
-    values: dict[str, Any] = {
-        "growth": told.get("growth"),
-        "memory_bytes": whole.total_bytes if whole and whole.is_ceiling else None,
-        "stalls": stalls,
-        "oldest_ms": min((each.start_ms for each in found.segments), default=None),
-        "restore_ms": told.get("restore_ms"),
-    }
-    whys = {
-        "growth": f"its {format_bytes(found.size_bytes)} are not read: kstoolkit growth does",
-        "memory_bytes": "its options or its cache are not told",
-        "stalls": why_no_stalls,
-        "oldest_ms": "it has no segments",
-        "restore_ms": told.get("fault", "it has no RocksDB that tells"),
-    }
-    unknown = {name: whys[name] for name, value in values.items() if value is None}
-    unknown |= {name: why for name, why in found.unknown.items() if name in {"offset", "closed"}}
-    return CheckedStore(
-        found.store,
-        _task(found),
-        found.path,
-        kind=found.kind,
-        size_bytes=found.size_bytes,
-        num_entries=found.num_entries,
-        offset=found.offset,
-        closed=found.closed,
-        advice=told.get("advice", 0),
-        unknown=unknown,
-        **values,
-    )
+            look.faults.append(error.message)
+    for each in said:
+        if issubclass(each.category, LeftOutWarning):
+            look.faults.append(str(each.message))
+        else:
+            warnings.warn(each.message, stacklevel=3)
+    return look
 
 
 def _task(found: FoundStore) -> str:
@@ -360,7 +360,7 @@ def _stalls(found: FoundStore) -> tuple[int | None, str]:
 
 def _damaged(looks: list[_Look], found: FoundStores) -> Iterator[Step]:
     """Yield what can't be read: a missing file, damage, a folder that may not be looked into."""
-    faults = {look.name: fault for look in looks for fault in look.faults}
+    faults = {_name(look.found): fault for look in looks for fault in look.faults}
     if faults:
         yield Step(
             "damaged",
@@ -461,7 +461,7 @@ def _advised(looks: list[_Look]) -> Iterator[Step]:
     alike: dict[tuple[str, str, str], list[tuple[str, Advice]]] = defaultdict(list)
     for look in looks:
         for one in look.advice:
-            alike[one.rule, one.option, one.direction].append((look.name, one))
+            alike[one.rule, one.option, one.direction].append((_name(look.found), one))
     for (rule, option, direction), given in sorted(alike.items(), key=lambda each: -len(each[1])):
         first = given[0][1]
         yield Step(

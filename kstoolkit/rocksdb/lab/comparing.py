@@ -467,8 +467,8 @@ def written_per_second(folder: Path) -> int:
     from rocksdict import Rdict, WriteBatch  # noqa: PLC0415 - loads RocksDB
 
     [profile] = chosen_profiles(["kafka_streams"])
-    with tempfile.TemporaryDirectory(prefix="kstoolkit-rate-", dir=folder) as place:
-        store = Rdict(place, profile.to_rocksdict())
+    with _scratch(folder) as place:
+        store = Rdict(str(place / "store"), profile.to_rocksdict())
         options = profile.write_options()
         began, written = monotonic(), 0
         while (took := monotonic() - began) < _TRIED_S:
