@@ -77,7 +77,7 @@ def test_a_plan_is_made_by_keyboard_beside_what_a_store_takes(
         expect(panel.get_by_text("23.4 GiB").first).to_be_visible()
         panel.get_by_label("Families").fill("2")
         page.keyboard.press("Tab")
-        expect(panel.get_by_text(re.compile("at least 45.9 GiB")).first).to_be_visible()
+        expect(panel.get_by_text(re.compile("at most 45.9 GiB")).first).to_be_visible()
         for name, text in (
             ("Keys", "1,000,000"),
             ("Key bytes", "20"),

@@ -351,7 +351,7 @@ class MemoryPlan(Record):
         Examples
         --------
         >>> plan_memory("kafka_streams", partitions=100).within("8GiB", "2GiB").bound_bytes >> 20
-        4367
+        4427
         """
         limit, xmx = parse_bytes(pod), parse_bytes(heap)
         java = _JAVA | {"garbage collector": xmx // _GC_SHARE}
