@@ -363,6 +363,9 @@ def compare_profiles(
     """
     chosen, planned = chosen_profiles(profiles, engine), _workload(workload)
     kept = _places_to_keep(keep, chosen)
+    if folder is not None and not Path(folder).is_dir():
+        message = f"There is no folder {str(folder)!r} to make stores in."
+        raise InputError(message, hint="Make it first, or leave it out.")
     limits, heard = _limits(seconds, disk_bytes), listener or Listener()
     found: dict[str, Watched] = {}
     levels: list[LevelWork] = []
@@ -405,9 +408,6 @@ def _limits(seconds: float, disk_bytes: int) -> _TrialLimits:
 @contextmanager
 def _scratch(parent: str | os.PathLike[str] | None) -> Iterator[Path]:
     """Yield a folder that goes in any case: at the latest when the next comparison begins."""
-    if parent is not None and not Path(parent).is_dir():
-        message = f"There is no folder {str(parent)!r} to make stores in."
-        raise InputError(message, hint="Make it first, or leave it out.")
     folder = new_scratch_folder(parent, prefix="kstoolkit-lab-")
     try:
         yield folder.path
