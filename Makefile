@@ -1,7 +1,8 @@
 # make run     install kstoolkit into .venv, run the main job on the bundled sample, write out/report.html
 # make test    install what the tests need, run all of them but the longest
 # make test-long   run the longest, as twenty kills, and try properties on more examples
-# make bench   compare the rates and the memory of the main job with its rivals; then bench-keys
+# make bench   compare the rates and the memory of the main job with its rivals; then bench-keys,
+#              and how long a checkup of 69 RocksDBs takes
 # make bench-keys  what keys of several columns cost, and sessions, beside one action
 # make soak    two live runs, while files, clocks and kills misbehave: some minutes
 # make bench-worlds  false alarms and recall in worlds of other laws than the detector's
@@ -50,6 +51,7 @@ test-long: installed-for-tests chromium jdk classes
 bench: installed-for-tests
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 	$(BIN)/python -m tests.benchmarks.keys
+	$(BIN)/python -m tests.benchmarks.checkup
 
 bench-keys: installed-for-tests
 	$(BIN)/python -m tests.benchmarks.keys $(BENCH)

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON_OBJECT, SCRATCH, argument, optional, settings_in
+from kstoolkit.cli.options import (
+    AS_JSON_OBJECT,
+    KAFKA_CONFIG,
+    SCRATCH,
+    argument,
+    optional,
+    settings_in,
+)
 from kstoolkit.cli.rocksdb import CLIENT_CONFIG, METRICS, PROGRESS, metrics_given
 from kstoolkit.cli.terminal import URGENT, in_flags, note, print_json, print_table, say
 from kstoolkit.moments import moment_text
@@ -16,9 +23,10 @@ from kstoolkit.units import format_bytes, format_count, format_span, parse_bytes
 if TYPE_CHECKING:
     from kstoolkit.operations.checkup import CheckedStore, Checkup
     from kstoolkit.report.report import Report
+    from kstoolkit.rocksdb.advice.enginemetrics import EngineMetrics
 
 _HEADER = ["store", "task", "size", "entries", "memory at most", "restore", "oldest (UTC)"]
-_HEADER += ["errors", "stalls", "closed", "advice", "growth"]
+_HEADER += ["errors", "stalls", "closed", "behind", "advice", "growth"]
 
 
 def checkup(
@@ -37,7 +45,17 @@ def checkup(
     ),
     metrics: str | None = METRICS,
     progress: str | None = PROGRESS,
+    metrics_before: str | None = optional(
+        "FILE",
+        "What the same process told hours before --metrics: does native memory grow, is the disk "
+        "full soon?",
+        "growth is not judged",
+    ),
     client_config: str | None = CLIENT_CONFIG,
+    bootstrap: str | None = optional(
+        "HOST:PORT", "Servers of Kafka, to ask where changelog topics end.", "none is asked"
+    ),
+    kafka_config: str | None = KAFKA_CONFIG,
     html: str | None = optional("FILE", "Write it as a page, too.", "none is written"),
     _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON_OBJECT,
@@ -46,9 +64,9 @@ def checkup(
 
     The most urgent comes first, each with its figures, what to change, and a link; exit code 3 says
     that something can't wait: damage, an ERROR line, memory over the bound, a disk that is too
-    full. The fields of --json: stores, steps (rule, symptom, evidence, change, link, stores,
-    is_urgent), memory_bytes, bound_bytes, free_bytes, unjudged, and more; unknown says why a null
-    is one.
+    full or will be within a day. The fields of --json: stores, steps (rule, symptom, evidence,
+    change, link, stores, is_urgent), memory_bytes, bound_bytes, free_bytes, unjudged, and more;
+    unknown says why a null is one.
     """
     from kstoolkit.operations.checkup import checkup as look  # noqa: PLC0415 - loads RocksDB
 
@@ -56,6 +74,9 @@ def checkup(
         path,
         bound_bytes=None if bound is None else parse_bytes(bound),
         restore_bytes_per_second=None if restore_rate is None else parse_bytes(restore_rate),
+        bootstrap=bootstrap,
+        options=settings_in(kafka_config),
+        metrics_before=_before(metrics_before, progress),
         metrics=metrics_given(metrics, progress),
         client_config=settings_in(client_config),
     )
@@ -69,10 +90,15 @@ def checkup(
         raise typer.Exit(URGENT)
 
 
+def _before(file: str | None, progress: str | None) -> EngineMetrics | None:
+    """Return what was told before, in the form of what is told now."""
+    return metrics_given(*((file, None) if progress is None else (None, file)))
+
+
 def _show(found: Checkup) -> None:
     print_table(_HEADER, [_cells(each) for each in found.stores])
-    for figure in found.figures():
-        say(in_flags(str(figure)))
+    for figure in in_flags(found).figures():
+        say(str(figure))
     for step in found.to_do():
         for line in step.splitlines():
             say(line)
@@ -94,6 +120,7 @@ def _cells(store: CheckedStore) -> list[str]:
         format_count(store.errors),
         format_count(store.stalls),
         store.closed or "unknown",
+        format_count(store.behind_records),
         format_count(store.advice),
         store.growth or "unknown",
     ]

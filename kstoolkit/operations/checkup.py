@@ -1,7 +1,8 @@
 """A whole application's state at one look: each store, what all may take, and what to do first.
 
 Stores are opened one after the other, so that a checkup takes the memory of one. Each RocksDB gives
-its advice; what several advise alike is one step. Rows are read of small stores alone.
+its advice; what several advise alike is one step. Rows are read of small stores alone. What grows
+shows in the engine's metrics of two moments.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 import shutil
 import tempfile
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.errors import InputError, KstoolkitError
+from kstoolkit.errors import InputError, KstoolkitError, Option, naming
+from kstoolkit.events.topics import options_given
+from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.advice.advice import by_cause, said_of_cause
+from kstoolkit.rocksdb.faults import DamagedStoreError, NoStoreError
 from kstoolkit.rocksdb.lab.comparing import written_per_second
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plans_in_all
@@ -27,13 +31,14 @@ from kstoolkit.stores.growth.growth import growth
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.readable import LeftOutWarning
 from kstoolkit.stores.views import HasViews
-from kstoolkit.units import format_bytes
+from kstoolkit.units import format_bytes, format_span
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kstoolkit.rocksdb.advice.advice import Advice, Circumstances
+    from kstoolkit.rocksdb.advice.enginemetrics import EngineMetrics
     from kstoolkit.stores.discovery.discovering import FoundStores
     from kstoolkit.stores.discovery.found import FoundStore
     from kstoolkit.stores.opening import OpenedStore
@@ -69,6 +74,9 @@ class CheckedStore(Record):
         When the rows of its oldest segment begin, epoch ms UTC.
     offset, closed
         How far of its changelog is in it, and how it was closed.
+    end_offset, behind_records
+        The next offset of its changelog topic, and how many before it are not in the store; those
+        that transactions and compaction left empty count, too.
     restore_ms
         How long writing all its rows anew would take.
     advice
@@ -88,6 +96,8 @@ class CheckedStore(Record):
     oldest_ms: int | None = of_source(Source.STORE)
     offset: int | None = of_source(Source.STORE)
     closed: str | None = of_source(Source.STORE)
+    end_offset: int | None = of_source(Source.METRICS)
+    behind_records: int | None = of_source(Source.FORMULA)
     restore_ms: int | None = of_source(Source.FORMULA)
     advice: int = of_source(Source.FORMULA, 0)
     unknown: dict[str, str] = field(default_factory=dict)
@@ -136,6 +146,9 @@ class Checkup(Record):
         What is free on their disk.
     restore_bytes_per_second, restore_rate_is
         How fast rows are written anew, and whether that was given or measured, and where.
+    native_growth_bytes, disk_full_ms
+        By how much the process grew beyond what its heap and RocksDB may have taken, and when the
+        disk is full if stores go on growing so; both by metrics of two moments.
     unjudged
         Why rules could not judge, and which ones.
 
@@ -155,6 +168,8 @@ class Checkup(Record):
     free_bytes: int | None = of_source(Source.SYSTEM)
     restore_bytes_per_second: int | None = of_source(Source.FORMULA)
     restore_rate_is: str = ""
+    native_growth_bytes: int | None = of_source(Source.METRICS, None)
+    disk_full_ms: int | None = of_source(Source.METRICS, None)
     plan: MemoryPlan | None = None
     unjudged: dict[str, list[str]] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
@@ -170,10 +185,13 @@ class Checkup(Record):
         return "\n".join([head, *map(str, self.figures()), *self.to_do(), *silent])
 
     def to_do(self) -> list[str]:
-        """Return what to do, for people, the most urgent first."""
-        rate = [f"a restore writes {self.restore_rate_is}"] if self.restore_rate_is else []
+        """Return what memory is for, and what to do, the most urgent first, for people."""
+        terms = [] if self.plan is None else self.plan.terms
+        of_all = [f"{term.term} {format_bytes(term.total_bytes)}" for term in terms]
+        told = [f"memory at most: {', '.join(of_all)}"] if of_all else []
+        told += [f"a restore writes {self.restore_rate_is}"] if self.restore_rate_is else []
         steps = [str(each) for each in self.steps]
-        return rate + (steps or ["Nothing to do, as far as could be judged."])
+        return told + (steps or ["Nothing to do, as far as could be judged."])
 
 
 def checkup(
@@ -181,6 +199,9 @@ def checkup(
     *,
     bound_bytes: int | None = None,
     restore_bytes_per_second: int | None = None,
+    bootstrap: str | None = None,
+    options: Mapping[str, str] | None = None,
+    metrics_before: EngineMetrics | None = None,
     scratch: str | os.PathLike[str] | None = None,
     **circumstances: Any,
 ) -> Checkup:
@@ -195,6 +216,11 @@ def checkup(
     restore_bytes_per_second
         How fast a restore writes keys and values; None measures how fast RocksDB takes them on the
         disk where stores are read through, which leaves out the broker and the network.
+    bootstrap, options
+        Servers of Kafka to ask where changelog topics end, and settings of the connection; by
+        default those of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names.
+    metrics_before
+        What the same process told earlier, best hours before ``metrics``: what grows shows.
     scratch
         Where to make the folders that stores are read through.
     circumstances
@@ -204,6 +230,8 @@ def checkup(
     ------
     InputError
         If there is no store.
+    KafkaError
+        If no broker answers.
     """
     found = discover(path, look=True)
     if not found:
@@ -214,26 +242,33 @@ def checkup(
         place = Path(scratch or tempfile.gettempdir())
         rate, how = written_per_second(place), f"RocksDB alone takes rows, measured in {place}"
     told: Circumstances = {"instances": 1, **circumstances}  # type: ignore[typeddict-item] # as named
+    ends = _ends(found, bootstrap, options)
+    change = _Change.between(metrics_before, told.get("metrics"))
     looks = [_look(each, scratch, told) for each in found]
+    rows = [look.row(rate, ends) for look in looks]
     plans = [plan for look in looks for plan in look.plans]
     plan = plans_in_all(plans) if plans else None
-    needed = None if plan is None or not plan.is_ceiling else plan.total_bytes
     free = shutil.disk_usage(path).free
-    steps = [*_damaged(looks, found), *_memory(plan, bound_bytes), *_room_to_merge(found, free)]
-    steps += [*_uneven(found), *_advised(looks)]
+    steps = [
+        *(*_damaged(looks, found), *_memory(plan, bound_bytes), *_room_to_merge(found, free)),
+        *(*_bounds(plans), *_uneven(found), *_ahead(rows), *_grown(change)),
+        *(*_filling(change, free), *_advised(looks)),
+    ]
     return Checkup(
         str(path),
-        Records([look.row(rate) for look in looks], "stores"),
+        Records(rows, "stores"),
         Records(sorted(steps, key=lambda step: not step.is_urgent), "steps"),
         size_bytes=sum(each.size_bytes for each in found),
-        memory_bytes=needed,
+        memory_bytes=None if plan is None or not plan.is_ceiling else plan.total_bytes,
         bound_bytes=bound_bytes,
         free_bytes=free,
         restore_bytes_per_second=rate,
         restore_rate_is=f"{format_bytes(rate)} a second: {how}",
+        native_growth_bytes=change.native_bytes,
+        disk_full_ms=change.full_ms(free),
         plan=plan,
-        unjudged=_unjudged(looks),
-        unknown=_unknown(plan, bound_bytes),
+        unjudged=_unjudged(looks, plans),
+        unknown=_unknown(plan, bound_bytes) | change.unknown(),
     )
 
 
@@ -254,6 +289,7 @@ class _Look:
     advice: list[Advice] = field(default_factory=list)
     unjudged: dict[str, str] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
     data_bytes: int | None = None
     growth: str | None = None
 
@@ -265,16 +301,20 @@ class _Look:
         self.unjudged |= given.unjudged
         self.data_bytes = (self.data_bytes or 0) + _data_bytes(store)
 
-    def row(self, rate: int) -> CheckedStore:
+    def row(self, rate: int, ends: Mapping[str, int | str]) -> CheckedStore:
         """Return what is known of the store; rows are written anew at a rate, in bytes a second."""
         found, data = self.found, self.data_bytes
         whole = plans_in_all(self.plans) if self.plans else None
         stalls, why_no_stalls = _stalls(found)
+        end = ends[found.path]
+        behind = None if isinstance(end, str) else end - (found.offset or 0) - 1
         values: dict[str, Any] = {
             "growth": self.growth,
             "memory_bytes": whole.total_bytes if whole and whole.is_ceiling else None,
             "stalls": stalls,
             "oldest_ms": min((each.start_ms for each in found.segments), default=None),
+            "end_offset": None if isinstance(end, str) else end,
+            "behind_records": behind,
             "restore_ms": None if data is None else round(1000 * data / rate),
         }
         whys = {
@@ -282,7 +322,9 @@ class _Look:
             "memory_bytes": "its options or its cache are not told",
             "stalls": why_no_stalls,
             "oldest_ms": "it has no segments",
-            "restore_ms": next(iter(self.faults), "it has no RocksDB that tells"),
+            "end_offset": str(end),
+            "behind_records": str(end),
+            "restore_ms": next(iter(self.faults + self.unread), "it has no RocksDB that tells"),
         }
         unknown = {name: whys[name] for name, value in values.items() if value is None}
         unknown |= {name: why for name, why in found.unknown.items() if name in _FOUND}
@@ -312,8 +354,10 @@ def _look(
                 for one in _rocksdbs(store):
                     look.add(one, circumstances)
                 look.growth = _growth(found, store)
-        except KstoolkitError as error:
+        except (DamagedStoreError, NoStoreError) as error:
             look.faults.append(error.message)
+        except KstoolkitError as error:
+            look.unread.append(error.message)
     for each in said:
         if issubclass(each.category, LeftOutWarning):
             look.faults.append(str(each.message))
@@ -371,18 +415,19 @@ def _damaged(looks: list[_Look], found: FoundStores) -> Iterator[Step]:
             tuple(faults),
             is_urgent=True,
         )
-    if found.unreadable:
+    unread = {_name(look.found): why for look in looks for why in look.unread} | found.unreadable
+    if unread:
         yield Step(
             "not readable",
-            f"{counted(len(found.unreadable), 'folders')} could not be looked into",
-            tuple(f"{folder}: {why}" for folder, why in found.unreadable.items()),
+            f"{counted(len(unread), 'folders')} could not be looked into",
+            tuple(f"{folder}: {why}" for folder, why in unread.items()),
             "let this user read them, or ask as the user that the application runs as",
             f"{_WIKI}/RocksDB-FAQ",
         )
 
 
 def _memory(plan: MemoryPlan | None, bound_bytes: int | None) -> Iterator[Step]:
-    """Yield whether all may take more than there is, and whether one setter bounds everything."""
+    """Yield whether all may take more than there is."""
     if plan is None:
         return
     memory = [term for term in plan.terms if term.term in {"memtables", "block cache"}]
@@ -398,16 +443,48 @@ def _memory(plan: MemoryPlan | None, bound_bytes: int | None) -> Iterator[Step]:
             f"{_WIKI}/Memory-usage-in-RocksDB",
             is_urgent=True,
         )
-    objects = [term for term in memory if term.objects]
-    apart = [term for term in objects if not term.shared]
-    if apart and len(plan.terms) and plan.instances > 1:
-        yield Step(
-            "a setter that does not bound all",
-            "stores have caches or budgets apart, by the addresses in their logs",
-            tuple(str(term) for term in apart),
-            "make cache and write-buffer manager static, once for the process",
-            f"{_WIKI}/Memory-usage-in-RocksDB",
-        )
+
+
+_BOUNDED = "a setter that does not bound all"
+_NOT_TOLD = "none that a log tells"
+
+
+def _objects(plans: list[MemoryPlan]) -> dict[str, Counter[str]]:
+    """Return the caches and budgets by address, and of how many RocksDBs each is.
+
+    Of several caches in one RocksDB the largest is meant: the others are of small column families.
+    """
+    found: dict[str, Counter[str]] = {"block cache": Counter(), "memtables": Counter()}
+    for term in (term for plan in plans for term in plan.terms if term.term in found):
+        objects = term.objects
+        found[term.term][max(objects, key=objects.__getitem__, default=_NOT_TOLD)] += 1
+    return found
+
+
+def _bounds(plans: list[MemoryPlan]) -> Iterator[Step]:
+    """Yield whether stores have caches or budgets apart, so that no setter bounds them all."""
+    found = _objects(plans)
+    if not _are_told(found) or all(_is_one(each) for each in found.values()):
+        return
+    yield Step(
+        _BOUNDED,
+        f"{counted(len(plans), 'RocksDBs')} have caches or budgets apart, by their logs",
+        tuple(
+            f"{term}: " + ", ".join(f"{name} of {number:,}" for name, number in of.most_common(5))
+            for term, of in found.items()
+        ),
+        "give all one cache and one WriteBufferManager: static fields of a RocksDBConfigSetter; in"
+        " Spark spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage=true",
+        f"{_WIKI}/Memory-usage-in-RocksDB",
+    )
+
+
+def _is_one(objects: Counter[str]) -> bool:
+    return len(objects) == 1 and _NOT_TOLD not in objects
+
+
+def _are_told(found: dict[str, Counter[str]]) -> bool:
+    return any(objects.keys() - {_NOT_TOLD} for objects in found.values())
 
 
 def _room_to_merge(found: FoundStores, free: int) -> Iterator[Step]:
@@ -447,6 +524,172 @@ def _uneven(found: FoundStores) -> Iterator[Step]:
         )
 
 
+def _ends(
+    found: FoundStores, bootstrap: str | None, options: Mapping[str, str] | None
+) -> dict[str, int | str]:
+    """Return by folder where the changelog topic of a store ends, or why that is unknown."""
+    if bootstrap is None:
+        return dict.fromkeys((each.path for each in found), naming("give {bootstrap}", **_SERVERS))
+    cluster = Cluster(bootstrap, options_given(options, bootstrap))
+    by_topic: dict[str, list[FoundStore]] = defaultdict(list)
+    ends: dict[str, int | str] = {}
+    for each in found:
+        names = (each.application, each.topology, each.store, "changelog")
+        if each.engine == "kafka-streams" and each.application and each.offset is not None:
+            by_topic["-".join(name for name in names if name)].append(each)
+        else:
+            ends[each.path] = each.unknown.get("offset", "it has no changelog topic of its own")
+    for topic, stores in by_topic.items():
+        there = {}
+        if cluster.has(topic):
+            there = cluster.reach(topic, cluster.partitions(topic), committed=False)
+        for each in stores:
+            reach = there.get(-1 if each.partition is None else each.partition)
+            ends[each.path] = f"there is no topic {topic!r} for it" if reach is None else reach.end
+    return ends
+
+
+_SERVERS = {"bootstrap": Option("bootstrap", "...")}
+
+
+def _ahead(rows: list[CheckedStore]) -> Iterator[Step]:
+    """Yield the stores that have applied more than their topic has: it is another one by now."""
+    ahead = {
+        f"{row.task}/{row.store}": f"offset {row.offset:,}, the topic ends at {row.end_offset:,}"
+        for row in rows
+        if row.behind_records is not None and row.behind_records < 0
+    }
+    if ahead:
+        yield Step(
+            "ahead of its changelog",
+            "stores have applied offsets that their changelog topics do not have",
+            tuple(f"{name}: {told}" for name, told in ahead.items()),
+            "find out who deleted the topic: whoever restores from it loses what it lacks;"
+            " kstoolkit diff tells what is in either",
+            _STREAMS_SIZING,
+            tuple(ahead),
+        )
+
+
+_TWO = {name: Option(name, "...") for name in ("metrics", "metrics_before")}
+_RSS, _USED, _COMMITTED = "process-resident-memory-bytes", "jvm-heap-used", "jvm-heap-committed"
+_CACHE = "block-cache-usage"
+_OF_STORES = ("size-all-mem-tables", "estimate-table-readers-mem")
+_LEAST_GROWTH_BYTES = 64 << 20
+_DAY_MS = 86_400_000
+_START, _AGE = "process-start-time-seconds", "age-seconds"
+_WARM_S = 3_600
+"""A process that ran for so long has touched the whole of its heap."""
+
+
+def _told(metrics: EngineMetrics) -> dict[str, float] | None:
+    """Return what a process took: in all, of its heap, and in RocksDB; None if one is not told."""
+    first = metrics[0].values if metrics else {}
+    told = {name: first.get(name) for name in (_RSS, _USED, _COMMITTED, _AGE)}
+    told |= {name: metrics.sum_of(name) for name in _OF_STORES}
+    if metrics and metrics[0].read_at_ms and _START in first:
+        told[_AGE] = metrics[0].read_at_ms / 1_000 - first[_START]
+    told[_CACHE] = metrics.caches_bytes()
+    known = {name: value for name, value in told.items() if value is not None}
+    return known if len(known) == len(told) else None
+
+
+def _files_bytes(metrics: EngineMetrics) -> float | None:
+    streams = metrics.sum_of("total-sst-files-size")
+    return metrics.sum_of("rocksdbSstFileSize") if streams is None else streams
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a process told of itself at two moments.
+
+    ``terms`` is what it took more and, less than 0, what accounts for it; ``files_bytes``, by how
+    much the stores' files grew. Each is empty or None where metrics lack it.
+    """
+
+    took_ms: int = 0
+    terms: Mapping[str, int] = field(default_factory=dict)
+    files_bytes: float | None = None
+    why: str = ""
+
+    @classmethod
+    def between(cls, before: EngineMetrics | None, after: EngineMetrics | None) -> _Change:
+        """Return the change from one moment to a later one."""
+        if before is None or after is None:
+            return cls(why=naming("give {metrics} and, of hours before, {metrics_before}", **_TWO))
+        then, now = (max((row.read_at_ms or 0 for row in it), default=0) for it in (before, after))
+        if not 0 < then < now:
+            return cls(why=naming("{metrics_before} is not from before {metrics}", **_TWO))
+        files = _files_bytes(before), _files_bytes(after)
+        grown = None if files[0] is None or files[1] is None else files[1] - files[0]
+        return cls(now - then, _terms(_told(before), _told(after)), grown)
+
+    @property
+    def native_bytes(self) -> int | None:
+        """By how much the process grew beyond what its heap and RocksDB may have taken."""
+        return sum(self.terms.values()) if self.terms else None
+
+    def full_ms(self, free: int) -> int | None:
+        """Return when the disk is full at the rate at which the stores' files grew."""
+        grown = self.files_bytes or 0
+        return round(free / grown * self.took_ms) if grown > 0 else None
+
+    def unknown(self) -> dict[str, str]:
+        """Return why figures are unknown."""
+        lacking = "the metrics lack those of process, heap and RocksDB"
+        whys = {} if self.terms else {"native_growth_bytes": self.why or lacking}
+        if not self.files_bytes or self.files_bytes < 0:
+            none = self.files_bytes is None
+            without = "the metrics lack the files' sizes" if none else "the stores did not grow"
+            whys["disk_full_ms"] = self.why or without
+        return whys
+
+
+def _terms(then: dict[str, float] | None, now: dict[str, float] | None) -> dict[str, int]:
+    """Of a young process's heap, all that was committed and not in use may be touched since."""
+    if then is None or now is None:
+        return {}
+    is_warm = then[_AGE] >= _WARM_S
+    heap = max(0, int(now[_COMMITTED] - then[_COMMITTED if is_warm else _USED]))
+    stores = {name: int(then[name] - now[name]) for name in (*_OF_STORES, _CACHE)}
+    return {_RSS: int(now[_RSS] - then[_RSS]), "heap at most": -heap} | stores
+
+
+def _grown(change: _Change) -> Iterator[Step]:
+    """Yield whether memory outside of the heap grows, of which RocksDB knows nothing."""
+    grown = change.native_bytes
+    if grown is None or grown < _LEAST_GROWTH_BYTES:
+        return
+    yield Step(
+        "native memory grows",
+        f"the process took {format_bytes(grown)} more in {format_span(change.took_ms / 1_000)}"
+        " than its heap and RocksDB may have",
+        tuple(f"{name}: {value:+,} bytes" for name, value in change.terms.items()),
+        "close in the setter's close() each filter and cache that it made for a store, and make one"
+        " cache for all; close iterators; set MALLOC_ARENA_MAX=2, or use jemalloc",
+        f"{_WIKI}/Memory-usage-in-RocksDB",
+    )
+
+
+def _filling(change: _Change, free: int) -> Iterator[Step]:
+    """Yield whether the disk is full within a day."""
+    full_ms = change.full_ms(free)
+    if full_ms is None or full_ms > _DAY_MS:
+        return
+    grown, span = round(change.files_bytes or 0), format_span(change.took_ms / 1_000)
+    yield Step(
+        "disk full within a day",
+        f"as stores grow at present, their disk is full in {format_span(full_ms / 1_000)}",
+        (
+            f"free_bytes: {format_bytes(free)}",
+            f"their files grew: {format_bytes(grown)} in {span}",
+        ),
+        "give the disk more room; of each store that grows, kstoolkit growth says why",
+        f"{_WIKI}/RocksDB-FAQ",
+        is_urgent=True,
+    )
+
+
 def _name(found: FoundStore) -> str:
     return f"{_task(found)}/{found.store}"
 
@@ -475,9 +718,11 @@ def _advised(looks: list[_Look]) -> Iterator[Step]:
         )
 
 
-def _unjudged(looks: list[_Look]) -> dict[str, list[str]]:
+def _unjudged(looks: list[_Look], plans: list[MemoryPlan]) -> dict[str, list[str]]:
     """Return which rules could not be judged, by why; but for what is judged of all together."""
     found: dict[str, str] = {}
     for look in looks:
         found |= {rule: why for rule, why in look.unjudged.items() if rule not in _OF_ALL}
+    if not _are_told(_objects(plans)):
+        found[_BOUNDED] = "no log tells of caches and budgets: it takes level INFO"
     return by_cause(found)

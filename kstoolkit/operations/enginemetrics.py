@@ -37,7 +37,15 @@ _GROUP = re.compile(
 )
 _STORE_LABEL = re.compile(r"rocksdb.*[_-]state[_-]id$", re.IGNORECASE)
 _MAIN_CONSUMER = re.compile(r"StreamThread-\d+-consumer$")
-_OF_PROCESS = ("process_open_fds", "process_max_fds", "process_resident_memory_bytes")
+_HEAP = {  # as the agent's releases call them from 1 on, and before
+    form.format(kind): f"jvm-heap-{kind}"
+    for form in ("jvm_memory_{}_bytes", "jvm_memory_bytes_{}")
+    for kind in ("used", "committed")
+}
+_OF_PROCESS = (
+    *("process_open_fds", "process_max_fds"),
+    *("process_resident_memory_bytes", "process_start_time_seconds"),
+)
 
 
 def read_metrics(source: str | Path, *, timeout: str = "10 seconds") -> EngineMetrics:
@@ -171,6 +179,8 @@ def _stores(
         found = _GROUP.search(metric)
         if metric in _OF_PROCESS:
             process[metric.replace("_", "-")] = value
+        elif labels.get("area") == "heap" and metric in _HEAP:
+            process[_HEAP[metric]] = value
         if found is None:
             continue
         name = found[2].lower().replace("_", "-").removesuffix("-total")

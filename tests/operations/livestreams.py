@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +21,7 @@ from kstoolkit.kafka.jars import Artifact, fetch
 from kstoolkit.kafka.reading import read_records
 from tests.jdk import compiler
 from tests.kafka.clients import make_topic
+from tests.operations.scraping import Scrape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +38,8 @@ JOINS = (
     "answered-subscription-store",
 )
 PARTITIONS = 2
+_ROCKSDBS = 22
+AGENT = Artifact("io.prometheus.jmx", "jmx_prometheus_javaagent", "1.0.1")
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,38 @@ def application(
     classpath = ["-cp", f"{classes}{os.pathsep}{_jars()}", SOURCE.stem]
     _run(*java, *classpath, broker.bootstrap, str(folder), str(number), form, name)
     return Live(broker, name, folder)
+
+
+def scraped(
+    broker: Broker, folder: Path, name: str, *, java_options: Sequence[str] = ()
+) -> tuple[Live, list[Path]]:
+    """Return what an application leaves, and what Prometheus' agent told of it meanwhile."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (agent,) = (each for each in fetch([AGENT]) if "javaagent" in each.name)
+    (folder / "agent.yml").write_text("{}\n")
+    options = [f"-javaagent:{agent}=127.0.0.1:{port}:{folder / 'agent.yml'}"]
+    options += ["-Dlevel=DEBUG", "-Dlinger.ms=12000", *java_options]
+    scrapes: list[Path] = []
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(1):
+            with suppress(OSError):
+                text = Scrape(f"http://127.0.0.1:{port}/metrics").text
+                if len(re.findall(r"metrics_num_live_versions\{.*task_id=", text)) >= _ROCKSDBS:
+                    scrapes.append(folder / f"{len(scrapes)}.txt")
+                    scrapes[-1].write_text(text)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    where = (broker, compiled(folder / "classes"), folder / "state", name, "DEFAULT")
+    try:
+        live = application(*where, number=_write(broker, name), java_options=options)
+    finally:
+        ended.set()
+        looking.join(timeout=30)
+    return live, scrapes
 
 
 def _jars() -> str:

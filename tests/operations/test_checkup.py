@@ -10,14 +10,23 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from rocksdict import Options, Rdict
 
+import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.operations.checkup import checkup
 from kstoolkit.units import parse_bytes
 from tests.cli.commands import given
+from tests.kafka.clients import make_topic
+from tests.operations import livestreams
+
+if TYPE_CHECKING:
+    from kstoolkit.kafka.broker import Broker
 
 SAMPLE = Path("data/stores/kafka-streams/small-main-4_3_1")
 FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
@@ -122,6 +131,129 @@ print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
     ).stdout.split()
     assert told[:3] == ["36", "69", "False"]
     assert int(told[3]) * 1024 < 300 << 20
+
+
+@pytest.fixture(scope="module")
+def leaking(
+    broker: Broker, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[livestreams.Live, list[Path]]:
+    """An application that takes 160 MiB outside of its heap while its metrics are scraped."""
+    options = ["-Xms64m", "-Xmx96m", "-XX:MaxDirectMemorySize=300m", f"-Dleak={160 << 20}"]
+    folder = tmp_path_factory.mktemp("leaking")
+    return livestreams.scraped(broker, folder, "leaking", java_options=options)
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_native_memory_that_grows_is_told_and_what_rests_is_not(
+    leaking: tuple[livestreams.Live, list[Path]],
+) -> None:
+    live, scrapes = leaking
+    first, before_leak, last = (kst.read_metrics(scrapes[at]) for at in (0, 1, -1))
+    rests = checkup(live.folder, metrics=before_leak, metrics_before=first)
+    grown = checkup(live.folder, metrics=last, metrics_before=first)
+    assert rests.native_growth_bytes is not None
+    assert grown.native_growth_bytes is not None
+    assert rests.native_growth_bytes < 64 << 20
+    # Of a process this young, its heap may have taken up to 96 MiB of what it grew by.
+    assert (160 - 96) << 20 <= grown.native_growth_bytes < 200 << 20
+    assert "native memory grows" not in {each.rule for each in rests.steps}
+    assert "native memory grows" in {each.rule for each in grown.steps}
+    assert checkup(live.folder, metrics=last).unknown.keys() >= {"native_growth_bytes"}
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_stores_are_held_against_the_ends_of_their_topics(
+    broker: Broker, leaking: tuple[livestreams.Live, list[Path]]
+) -> None:
+    """A client that is not ours tells the ends; after a clean end nothing waits."""
+    live, _ = leaking
+    found = checkup(live.folder, bootstrap=broker.bootstrap)
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "ends"})
+    kept = [each for each in found.stores if each.end_offset is not None]
+    assert {each.store for each in kept} >= {"counts", "minutes", "sessions"}
+    for each in kept:
+        place = TopicPartition(
+            f"{live.application}-{each.store}-changelog", int(each.task.rpartition("_")[2])
+        )
+        assert each.end_offset == reader.get_watermark_offsets(place, timeout=30)[1]
+        assert (each.behind_records, each.closed) == (0, "cleanly")
+    reader.close()
+    topic = f"{live.application}-counts-changelog"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.delete_topics([topic])[topic].result(60)
+    gone = {each.store: each for each in checkup(live.folder, bootstrap=broker.bootstrap).stores}
+    assert "there is no topic" in gone["counts"].unknown["behind_records"]
+    make_topic(broker, topic, livestreams.PARTITIONS)
+    again = checkup(live.folder, bootstrap=broker.bootstrap)
+    (step,) = (each for each in again.steps if each.rule == "ahead of its changelog")
+    assert set(step.stores) <= {"0_0/counts", "0_1/counts"}
+    assert "the topic ends at 0" in step.evidence[0]
+
+
+def test_a_disk_that_is_full_within_a_day_is_urgent(state: Path, tmp_path: Path) -> None:
+    """Two moments an hour apart, between which the files grew by a tenth of what is free."""
+    grown = shutil.disk_usage(state).free // 10
+    told = [
+        f'kafka_streams_stream_state_metrics_total_sst_files_size{{task_id="0_0",'
+        f'rocksdb_state_id="user-count"}} {size}.0\n'
+        for size in (1_000, 1_000 + grown)
+    ]
+    for at, (name, text) in enumerate(zip(("then", "now"), told, strict=True)):
+        (tmp_path / name).write_text(text)
+        os.utime(tmp_path / name, (1_700_000_000 + 3_600 * at,) * 2)
+    now = given("checkup", state, "--metrics", tmp_path / "now")
+    assert (now.code, "disk full within a day" in now.out) == (0, False)
+    both = ("--metrics", tmp_path / "now", "--metrics-before", tmp_path / "then", "--json")
+    full = given("checkup", state, *both)
+    assert full.code == 3
+    found = json.loads(full.out)
+    assert found["disk_full_ms"] == pytest.approx(10 * 3_600_000, rel=0.05)
+    assert found["steps"][0]["rule"] == "disk full within a day"
+    turned = ("--metrics", tmp_path / "then", "--metrics-before", tmp_path / "now")
+    assert "--metrics-before is not from before" in given("checkup", state, *turned).out
+
+
+def test_a_disk_without_room_for_the_largest_compaction_is_urgent() -> None:
+    """A real file system that is nearly full: one in memory of a process's own."""
+    program = f"""
+import shutil, sys
+from kstoolkit.operations.checkup import checkup
+shutil.copytree({str(SAMPLE)!r}, "/mnt/state")
+found = checkup("/mnt/state", scratch="/dev/shm", restore_bytes_per_second=1000)
+before = [each.rule for each in found.steps if each.is_urgent]
+with open("/mnt/ballast", "wb") as file:
+    file.write(b"x" * (shutil.disk_usage("/mnt").free - 8192))
+found = checkup("/mnt/state", scratch="/dev/shm", restore_bytes_per_second=1000)
+print(before, [each.rule for each in found.steps if each.is_urgent])
+"""
+    alone = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    mounted = 'mount -t tmpfs -o size=1m none /mnt && exec "$0" -c "$1"'
+    done = subprocess.run(
+        [*alone, mounted, sys.executable, program], capture_output=True, text=True, check=False
+    )
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip(f"no file system can be mounted: {done.stderr.strip()}")
+    assert (done.stdout, done.stderr) == ("[] ['disk nearly full']\n", "")
+
+
+def test_a_partition_that_is_far_larger_than_the_others_is_told(tmp_path: Path) -> None:
+    """RocksDB's own files, of as many bytes as were put in."""
+    state = tmp_path / "state"
+    for partition, size_mib in enumerate((3, 3, 3, 90)):
+        folder = state / "app" / f"0_{partition}" / "rocksdb" / "counts"
+        store = Rdict(str(folder), Options(raw_mode=True))
+        for at in range(size_mib):
+            store[b"%05d" % at] = os.urandom(1 << 20)
+        store.close()
+    found = checkup(state, restore_bytes_per_second=1 << 20)
+    (step,) = (each for each in found.steps if each.rule == "uneven partitions")
+    assert (step.stores, step.is_urgent) == (("0_3/counts",), False)
+    assert "holds 90.0 MiB, most 3.0 MiB" in step.symptom
+    shutil.rmtree(state / "app" / "0_3")
+    even = checkup(state, restore_bytes_per_second=1 << 20)
+    assert "uneven partitions" not in {each.rule for each in even.steps}
 
 
 @pytest.mark.parametrize("text", ["", "0", "MiB", "-1GiB", "1zB", "1.2.3", "1 XiB"])

@@ -15,11 +15,9 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import InputError
-from kstoolkit.kafka.jars import Artifact, fetch
 from kstoolkit.rocksdb.metricnames import metric_names
 from tests.cli import commands
 from tests.operations import livestreams
-from tests.operations.scraping import Scrape, scrape_until
 from tests.rocksdb.madestores import make_store
 
 if TYPE_CHECKING:
@@ -28,10 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kstoolkit.kafka.broker import Broker
-    from kstoolkit.rocksdb.advice.enginemetrics import EngineMetrics
 
 SCRAPE = Path(__file__).parent / "scrapes" / "kafka-streams-4.3.1-debug.txt"
-AGENT = Artifact("io.prometheus.jmx", "jmx_prometheus_javaagent", "1.0.1")
 LINE = re.compile(r"kafka_streams_stream_state_metrics_(\w+)\{(.*)\} (\S+)")
 
 
@@ -232,35 +228,8 @@ def refused(source: str, why: str, **how: str) -> None:
 def test_the_real_agent_on_a_real_application_is_read_store_by_store(
     broker: Broker, tmp_path: Path
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    (agent,) = (each for each in fetch([AGENT]) if "javaagent" in each.name)
-    (tmp_path / "agent.yml").write_text("{}\n")
-    options = [f"-javaagent:{agent}=127.0.0.1:{port}:{tmp_path / 'agent.yml'}"]
-    options += ["-Dlevel=DEBUG", "-Dlinger.ms=12000"]
-    found: list[EngineMetrics] = []
-
-    def look() -> None:
-        url = f"http://127.0.0.1:{port}/metrics"
-        try:
-            scrape_until(url, has_all)
-            found.append(kst.read_metrics(url))
-        except OSError:
-            threading.Event().wait(0.5)
-            look()
-
-    def has_all(scrape: Scrape) -> bool:
-        return len(re.findall(r"metrics_num_live_versions\{.*task_id=", scrape.text)) >= 22
-
-    looking = threading.Thread(target=look, daemon=True)
-    looking.start()
-    name = "told-by-the-agent"
-    classes = livestreams.compiled(tmp_path / "classes")
-    number = livestreams._write(broker, name)
-    where = (broker, classes, tmp_path / "state", name, "DEFAULT")
-    live = livestreams.application(*where, number=number, java_options=options)
-    looking.join(timeout=5)
-    (metrics,) = found
+    live, scrapes = livestreams.scraped(broker, tmp_path, "told-by-the-agent")
+    metrics = kst.read_metrics(scrapes[0])
     names = names_of("KIP-471") | names_of("KIP-607") | {"num-open-iterators"}
     for store in (*livestreams.STORES, *livestreams.JOINS):
         for partition in range(livestreams.PARTITIONS):

@@ -1,3 +1,5 @@
+import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Properties;
@@ -65,7 +67,14 @@ public final class LiveApplication {
                 throw new IllegalStateException(left.getCount() + " records did not come");
             }
             // What is sent to topics of its own comes back; or somebody looks at its metrics.
-            Thread.sleep(Long.getLong("linger.ms", 1_000));
+            final long linger = Long.getLong("linger.ms", 1_000);
+            Thread.sleep(linger / 2);
+            final ByteBuffer leaked = ByteBuffer.allocateDirect(Integer.getInteger("leak", 0));
+            for (int at = 0; at < leaked.capacity(); at += 4_096) {
+                leaked.put(at, (byte) 1);
+            }
+            Thread.sleep(linger / 2);
+            Reference.reachabilityFence(leaked);
         }
     }
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import time
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ import pytest
 
 from kstoolkit.environment import find_java
 from kstoolkit.kafka.jars import fetch
+from kstoolkit.operations.checkup import checkup
 from kstoolkit.rocksdb.memory.measured import process_memory
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plans_in_all
 from kstoolkit.stores.opening import open_store
@@ -114,6 +117,7 @@ class Driven:
     parts: dict[str, MemoryParts]
     holding: MemoryParts
     most_rss_bytes: int
+    state: Path
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +146,7 @@ def driven(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Driven:
         held, _ = application.tell("look")
         holding = application.parts("windows", iterators=4)
         application.tell("release")
-    return Driven(most, quiet, held, parts, holding, rss or 0)
+    return Driven(most, quiet, held, parts, holding, rss or 0, application.state)
 
 
 def term_of(parts: MemoryParts | MemoryPlan, *names: str) -> int:
@@ -220,3 +224,26 @@ def test_what_the_process_has_beyond_the_formula_is_told_as_not_accounted_for(
         assert parts.formula_bytes is not None
         rest = parts.writer_rss_bytes - parts.formula_bytes
         assert parts.writer_not_accounted_for_bytes == rest
+
+
+def test_a_checkup_tells_a_setter_that_bounds_all_from_one_that_does_not(
+    driven: Driven, tmp_path: Path
+) -> None:
+    """Of the stores whose caches are one the setter bounds all, of the application it does not."""
+    rule = "a setter that does not bound all"
+    for store in SHARED:
+        folder = Path("app") / "0_0" / "rocksdb" / store
+        shutil.copytree(driven.state / "0_0" / "rocksdb" / store, tmp_path / folder)
+    bounded = checkup(tmp_path, restore_bytes_per_second=MB)
+    assert len(bounded.stores) == len(SHARED)
+    assert rule not in {each.rule for each in bounded.steps}
+    (step,) = (
+        each
+        for each in checkup(driven.state, restore_bytes_per_second=MB).steps
+        if each.rule == rule
+    )
+    caches, budgets = step.evidence
+    assert re.fullmatch(r"block cache: none that a log tells of 4, 0x[0-9a-f]+ of 2", caches), (
+        "those that have no setter"
+    )
+    assert re.fullmatch(r"memtables: none that a log tells of 4, 0x[0-9a-f]+ of 2", budgets)
