@@ -484,8 +484,8 @@ def stores(
     Of Spark's checkpoints, versions are the oldest and the newest that can be read. The fields of
     --json: path, engine, application, partition, store, kind, confidence, reasons, segments (each
     with start_ms and end_ms), size_bytes, num_entries, versions, offset, closed, is_locked, errors
-    (lines of the log since the last opening that tell of some), and more; unknown says why a null
-    is one.
+    (lines of the log since the last opening that tell of some), errors_before (those set aside),
+    and more; unknown says why a null is one.
     """
     from kstoolkit.stores.discovery.discovering import discover  # noqa: PLC0415 - loads RocksDB
 
@@ -500,6 +500,11 @@ def stores(
             note(why)
         if any(each.errors for each in listed):
             note("The logs of some stores hold errors: kstoolkit log FOLDER shows them.")
+        if before := sum(each.errors_before or 0 for each in listed):
+            note(
+                f"{counted(before, 'errors')} of before stores were last opened are in LOG.old.*:"
+                " kstoolkit log FOLDER --since TIME shows them."
+            )
     else:
         note(f"No stores in {path}.")
     for folder, why in found.unreadable.items():

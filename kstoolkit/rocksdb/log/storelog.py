@@ -278,13 +278,15 @@ def read_log(
     )
 
 
-_MARKED = re.compile(rb"^.*\[(?:WARN|ERROR|FATAL)\].*$", re.MULTILINE)
+_MARKED = re.compile(rb"\[(?:WARN|ERROR|FATAL)\]")
 
 
 def count_errors(file: Path) -> int:
     """Return how many lines of a LOG tell of errors: no others are parsed."""
-    marked = (each.decode("utf-8", "replace") for each in _MARKED.findall(file.read_bytes()))
-    return sum(bool(LoggedError.of_line(line, None)) for text in marked for line in lines_of(text))
+    with file.open("rb") as lines:
+        marked = (each.decode("utf-8", "replace") for each in lines if _MARKED.search(each))
+        told = (line for text in marked for line in lines_of(text))
+        return sum(bool(LoggedError.of_line(line, None)) for line in told)
 
 
 def _is_read(file: LogFile, since: datetime | None) -> bool:

@@ -107,6 +107,8 @@ class FoundStore(Record):
         Whether a process has it open.
     errors
         How many lines of its log tell of errors, since it was last opened.
+    errors_before
+        How many of the logs do that RocksDB set aside, ``LOG.old.*``: of before that.
     """
 
     path: str
@@ -135,6 +137,7 @@ class FoundStore(Record):
     closed: str | None = of_source(Source.STORE, None)
     is_locked: bool | None = of_source(Source.SYSTEM, None)
     errors: int | None = of_source(Source.LOG, None)
+    errors_before: int | None = of_source(Source.LOG, None)
     unknown: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -158,10 +161,11 @@ class FoundStore(Record):
 _ENTRIES, _DELETIONS = "rocksdb.num.entries", "rocksdb.deleted.keys"
 _FAMILY = "rocksdb.column.family.name"
 _NOT_TOLD = "a file of it does not tell"
-_TOLD = ("column_families", "size_bytes", "disk_bytes", "wal_bytes", "format_versions", "errors")
+_TOLD = ("column_families", "size_bytes", "disk_bytes", "wal_bytes", "format_versions")
+_ERRORS = ("errors", "errors_before")
 _ODD = "a file of it is none, but a pipe or the like"
-_MOST_LOG_BYTES = 16 << 20
-_TOO_LONG = f"a log of it has more than {format_bytes(_MOST_LOG_BYTES)}: kstoolkit log reads it"
+_MOST_LOG_BYTES = 256 << 20
+_TOO_LONG = f"its logs have more than {format_bytes(_MOST_LOG_BYTES)}: kstoolkit log reads them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +181,8 @@ class OnDisk:
     num_entries: dict[str, int] | None
     num_deletions: dict[str, int] | None
     format_versions: tuple[int, ...]
-    wal_bytes: int = 0
-    errors: int | None = None
-    why_no_errors: str = ""
+    wal_bytes: int
+    errors: tuple[int, int] | str
 
     def figures(self, families: Collection[str] | None = None) -> dict[str, Any]:
         """Return what a :class:`FoundStore` has of it; counts are of some families, or of all.
@@ -198,7 +201,10 @@ class OnDisk:
             keys = max(entries - 2 * deletions, 0)
         counts = {"num_entries": entries, "num_deletions": deletions, "estimated_keys": keys}
         unknown = {name: why for name, count in counts.items() if count is None}
-        unknown |= {} if self.errors is not None else {"errors": self.why_no_errors}
+        if isinstance(self.errors, str):
+            unknown |= dict.fromkeys(_ERRORS, self.errors)
+        else:
+            counts |= dict(zip(_ERRORS, self.errors, strict=True))
         return {name: getattr(self, name) for name in _TOLD} | counts | {"unknown": unknown}
 
 
@@ -215,7 +221,7 @@ def on_disk(folders: Iterable[Path]) -> OnDisk:
     size = disk = wal = 0
     families: dict[str, None] = {}
     tables: list[_Table | None] = []
-    errors: list[int | str] = []
+    errors: list[tuple[int, int] | str] = []
     for folder in folders:
         with suppress(OSError):
             footprint = footprint_of(folder)
@@ -228,7 +234,8 @@ def on_disk(folders: Iterable[Path]) -> OnDisk:
                 with suppress(FileNotFoundError):  # compacted away meanwhile
                     tables.append(None if name in odd else _table(folder / name))
     versions = {each.format_version for each in tables if each is not None}
-    why = next((each for each in errors if isinstance(each, str)), "")
+    told = [each for each in errors if not isinstance(each, str)]
+    sums = sum(each for each, _ in told), sum(each for _, each in told)
     return OnDisk(
         size,
         disk,
@@ -237,16 +244,17 @@ def on_disk(folders: Iterable[Path]) -> OnDisk:
         _summed(tables, "num_deletions"),
         tuple(sorted(each for each in versions if each is not None)),
         wal,
-        None if why else sum(each for each in errors if isinstance(each, int)),
-        why,
+        next((each for each in errors if isinstance(each, str)), sums),
     )
 
 
-def _errors(folder: Path) -> int | str:
-    """Return how many errors the log of a folder tells of, or why that is not known."""
+def _errors(folder: Path) -> tuple[int, int] | str:
+    """Return how many errors a log tells of, and what was set aside of it, or why not."""
     try:
-        newest = log_files(folder)[-1]
-        return _TOO_LONG if newest.stat().st_size > _MOST_LOG_BYTES else count_errors(newest)
+        *aside, newest = log_files(folder)
+        if sum(each.stat().st_size for each in (*aside, newest)) > _MOST_LOG_BYTES:
+            return _TOO_LONG
+        return count_errors(newest), sum(map(count_errors, aside))
     except KstoolkitError as error:
         return error.message.rstrip(".")
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.stores.discovery.discovering import discover
 from tests.cli.commands import given
 from tests.jdk import compiler
+from tests.rocksdb.madestores import make_store
 from tests.rocksdb.stalledstore import REAL_LOGS
 
 SOURCE = Path(__file__).parent / "java" / "Wounded.java"
@@ -156,3 +158,44 @@ def test_what_was_set_aside_is_named_and_read_if_asked_for(tmp_path: Path) -> No
     answer = given("log", str(tmp_path))
     assert f"{old.name} (635 B, unknown to 2026-11-26 14:40:00 UTC)" in answer.err
     assert "2 errors: corruption (2)" in given("log", str(tmp_path), "--since", "2026-11-01").out
+    made = make_store(tmp_path / "store")
+    shutil.copy(old, made)
+    found = json.loads(given("stores", str(made), "--json").out)
+    assert (found["errors"], found["errors_before"]) == (0, 2)
+    assert "2 errors of before stores were last opened" in given("stores", str(made)).err
+
+
+def test_a_disk_that_is_full_is_told_by_whoever_looks(tmp_path: Path) -> None:
+    """A real file system of 20 MiB, in memory of a process's own, that RocksDB fills."""
+    program = """
+import os, sys
+from rocksdict import Options, Rdict
+options = Options(raw_mode=True)
+options.set_write_buffer_size(1 << 20)
+store = Rdict("/mnt/store", options)
+try:
+    for at in range(40_000):
+        store[b"%08d" % at] = os.urandom(1_000)
+except Exception as error:
+    print("refused" if "No space left" in str(error) else error)
+from tests.cli.commands import given
+for words in (["advice", "/mnt/store"], ["stores", "/mnt"], ["checkup", "/mnt"]):
+    told = given(*words, "--scratch", sys.argv[1])
+    print(words[0], told.code, "the disk was full" in told.out, "hold errors" in told.err)
+"""
+    mounted = 'mount -t tmpfs -o size=20m none /mnt && exec "$0" -c "$@"'
+    alone = ["unshare", "--map-root-user", "--mount", "sh", "-c", mounted]
+    done = subprocess.run(
+        [*alone, sys.executable, program, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip(f"no file system can be mounted: {done.stderr.strip()}")
+    assert done.stdout.splitlines() == [
+        "refused",
+        "advice 0 True False",
+        "stores 0 False True",
+        "checkup 3 True False",
+    ], done.stderr
