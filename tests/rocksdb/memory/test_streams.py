@@ -26,6 +26,7 @@ from kstoolkit.rocksdb.memory.measured import process_memory
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plans_in_all
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.statestore import StateStore
+from tests.cli.commands import given
 from tests.kafka.clients import make_topic
 from tests.operations.livestreams import KAFKA_STREAMS, compiled
 
@@ -74,6 +75,10 @@ class Application:
             time.sleep(0.1)
         return now, most
 
+    def most_rss_bytes(self) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
     def parts(self, store: str, *, iterators: int | None = None) -> MemoryParts:
         """Return what the files of a store tell of the memory it may take, beside the process."""
         task = self.state / "0_0"
@@ -85,11 +90,16 @@ class Application:
 
 
 @contextmanager
-def running(broker: Broker, folder: Path, name: str) -> Iterator[Application]:
+def running(
+    broker: Broker, folder: Path, name: str, setter: Path | None = None
+) -> Iterator[Application]:
     jars = os.pathsep.join(map(str, fetch([KAFKA_STREAMS])))
     classes = compiled(folder / "classes", SOURCE)
     make_topic(broker, name, 1)
     java = [str(find_java().home / "bin" / "java"), "-Xmx128m", "-XX:TieredStopAtLevel=1"]
+    if setter is not None:
+        compiled(folder / "classes", setter)
+        java += [f"-Dsetter={setter.stem}"]
     told = [broker.bootstrap, str(folder / "state"), name, name]
     with (
         (folder / "errors").open("w") as errors,
@@ -247,3 +257,38 @@ def test_a_checkup_tells_a_setter_that_bounds_all_from_one_that_does_not(
         "those that have no setter"
     )
     assert re.fullmatch(r"memtables: none that a log tells of 4, 0x[0-9a-f]+ of 2", budgets)
+
+
+def filled(application: Application) -> Gauges:
+    """Return what was most after as much was written to each store, and read, as it can hold."""
+    application.tell(f"limit {1 << 30}")
+    for store in [*VALUES, *SHARED]:
+        size = VALUES.get(store, 2_000)
+        for _ in range(3):
+            application.tell(f"write {store} {30 * MB} {size}")
+    application.settled()
+    for store in [*VALUES, *SHARED]:
+        application.tell(f"read {store}")
+    _, most = application.settled()
+    return most
+
+
+def test_a_pod_holds_the_process_that_has_the_setter_that_was_reckoned_for_it(
+    driven: Driven, broker: Broker, tmp_path: Path
+) -> None:
+    """The kernel tells the most that it took; without that setter the same is too much."""
+    setter, pod = tmp_path / "Bounded.java", "400MiB"
+    reserved = ("--pod", pod, "--heap", "128MiB", "--reserve", "150MiB")
+    told = given("memory", driven.state, *reserved, "--setter", setter)
+    assert told.code == 0, told.err
+    name = f"pod-{os.getpid()}-{time.time_ns()}"
+    with running(broker, tmp_path / "without", f"{name}-without") as application:
+        filled(application)
+        without = application.most_rss_bytes()
+    with running(broker, tmp_path / "with", name, setter) as application:
+        most = filled(application)
+        bounded = application.most_rss_bytes()
+    bound = json.loads(given("memory", driven.state, *reserved, "--json").out.splitlines()[-1])
+    assert bounded <= 400 * MB < without
+    caches = {size for name, size in most.items() if name.endswith("block-cache-usage")}
+    assert 0.9 * bound["pod"]["bound_bytes"] < max(caches) <= bound["pod"]["bound_bytes"]

@@ -94,7 +94,9 @@ public final class MemoryApplication {
         told.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments[0]);
         told.put(StreamsConfig.STATE_DIR_CONFIG, arguments[1]);
         told.put(StreamsConfig.APPLICATION_ID_CONFIG, arguments[2]);
-        told.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, Setter.class);
+        told.put(
+            StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG,
+            System.getProperty("setter", Setter.class.getName()));
         told.put("statestore.cache.max.bytes", "0");
         final BufferedReader lines =
             new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
