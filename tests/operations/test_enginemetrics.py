@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.broker import Broker
 
 SCRAPE = Path(__file__).parent / "scrapes" / "kafka-streams-4.3.1-debug.txt"
+OF_ITS_TASK = {
+    *("task-restore-remaining-records", "task-restore-rate", "time-between-poll-max"),
+    *("process-resident-memory-bytes", "process-start-time-seconds"),
+    *("jvm-heap-used", "jvm-heap-committed"),
+}
 LINE = re.compile(r"kafka_streams_stream_state_metrics_(\w+)\{(.*)\} (\S+)")
 
 
@@ -169,6 +174,38 @@ def test_settings_are_judged_and_nothing_else_of_their_file_is_shown(tmp_path: P
     assert "client settings" not in commands.given("advice", store, "--client-config", settings).out
 
 
+def test_a_restore_is_slow_if_what_is_left_takes_long_at_its_rate(tmp_path: Path) -> None:
+    """By hand: 9 million records at 1,000 a second are 150 minutes; 300,000 are five."""
+    store = store_in(tmp_path, "0_0", "versions")
+    figure = 'kafka_streams_stream_task_metrics_restore_{}{{task_id="0_0",thread_id="t"}} {}\n'
+
+    def restoring(records: float, rate: float) -> str:
+        left = figure.format("remaining_records", records), figure.format("rate", rate)
+        return "".join([SCRAPE.read_text(), *left])
+
+    assert "slow restore" not in advised(store, restoring(3e5, 1e3), tmp_path)
+    assert "slow restore" not in advised(store, restoring(9e6, 0.0), tmp_path)
+    found = advised(store, restoring(9e6, 1e3), tmp_path)["slow restore"]
+    assert "150 more minutes" in found.symptom
+    assert found.option == "write_buffer_size"
+
+
+def test_state_that_nobody_keeps_ready_is_told_from_a_gibibyte_on(tmp_path: Path) -> None:
+    store = store_in(tmp_path, "0_0", "versions")
+    size = sum(each.stat().st_size for each in store.glob("*.sst"))
+    many, text = -(-(1 << 30) // size), SCRAPE.read_text()
+    alone = {"application.id": "app", "state.dir": "/var/lib/app", "num.standby.replicas": "0"}
+    told = advised(store, text, tmp_path, instances=2 * many, client_config=alone)
+    assert told["client settings"].option == "num.standby.replicas"
+    grouped = alone | {"group.protocol": "streams"}
+    told = advised(store, text, tmp_path, instances=2 * many, client_config=grouped)
+    assert told["client settings"].option == "streams.num.standby.replicas of the group"
+    ready = alone | {"num.standby.replicas": "1"}
+    for instances, settings in ((many // 2, alone), (2 * many, ready)):
+        told = advised(store, text, tmp_path, instances=instances, client_config=settings)
+        assert "client settings" not in told
+
+
 def test_metrics_of_other_stores_are_not_taken_for_this_one_s(tmp_path: Path) -> None:
     metrics = kst.read_metrics(SCRAPE)
     assert metrics.of(tmp_path / "0_0" / "rocksdb" / "versions")[0] is metrics[1]
@@ -237,6 +274,8 @@ def test_the_real_agent_on_a_real_application_is_read_store_by_store(
             assert of is not None, why
             missing = {each for each in names - of.values.keys() if not each.endswith("-avg")}
             assert not missing  # averages of what never was are no numbers
+            # of the names that rules take of a task and of its process
+            assert of.values.keys() >= OF_ITS_TASK
     assert sum(each.values["num-entries-active-mem-table"] for each in metrics) > 0
 
 
