@@ -250,7 +250,11 @@ def checkup(
     plan = plans_in_all(plans) if plans else None
     free = shutil.disk_usage(path).free
     steps = [
-        *(*_damaged(looks, found), *_memory(plan, bound_bytes), *_room_to_merge(found, free)),
+        *(
+            *_damaged(looks, found),
+            *_memory(found, plan, bound_bytes),
+            *_room_to_merge(found, free),
+        ),
         *(*_bounds(plans), *_uneven(found), *_ahead(rows), *_grown(change)),
         *(*_filling(change, free), *_advised(looks)),
     ]
@@ -426,23 +430,22 @@ def _damaged(looks: list[_Look], found: FoundStores) -> Iterator[Step]:
         )
 
 
-def _memory(plan: MemoryPlan | None, bound_bytes: int | None) -> Iterator[Step]:
+def _memory(found: FoundStores, plan: MemoryPlan | None, bound_bytes: int | None) -> Iterator[Step]:
     """Yield whether all may take more than there is."""
-    if plan is None:
+    if plan is None or bound_bytes is None or plan.total_bytes <= bound_bytes:
         return
-    memory = [term for term in plan.terms if term.term in {"memtables", "block cache"}]
-    told = tuple(str(term) for term in memory)
-    if bound_bytes is not None and plan.total_bytes > bound_bytes:
-        yield Step(
-            "memory over the bound",
-            f"all stores may take {format_bytes(plan.total_bytes)}, and there are"
-            f" {format_bytes(bound_bytes)}",
-            told,
-            f"kstoolkit profile bounded_memory --total {bound_bytes >> 20}MiB --stores"
-            f" {plan.instances} --to java, and name the class in rocksdb.config.setter",
-            f"{_WIKI}/Memory-usage-in-RocksDB",
-            is_urgent=True,
-        )
+    is_spark = {each.engine for each in found} == {"spark"}
+    to = "spark, as settings of the query" if is_spark else "java, for rocksdb.config.setter"
+    yield Step(
+        "memory over the bound",
+        f"all stores may take {format_bytes(plan.total_bytes)}, and there are"
+        f" {format_bytes(bound_bytes)}",
+        tuple(str(term) for term in plan.terms if term.term in {"memtables", "block cache"}),
+        f"kstoolkit profile bounded_memory --total {bound_bytes >> 20}MiB --stores"
+        f" {plan.instances} --to {to}",
+        f"{_WIKI}/Memory-usage-in-RocksDB",
+        is_urgent=True,
+    )
 
 
 _BOUNDED = "a setter that does not bound all"
