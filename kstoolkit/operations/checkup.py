@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
 
+    from kstoolkit.kafka.cluster import Reach
     from kstoolkit.rocksdb.advice.advice import Advice, Circumstances
     from kstoolkit.rocksdb.advice.enginemetrics import EngineMetrics
     from kstoolkit.stores.discovery.discovering import FoundStores
@@ -76,7 +77,8 @@ class CheckedStore(Record):
         How far of its changelog is in it, and how it was closed.
     end_offset, behind_records
         The next offset of its changelog topic, and how many before it are not in the store; those
-        that transactions and compaction left empty count, too.
+        that transactions and compaction left empty count, too; a store that keeps no offset lacks
+        all that the topic has.
     restore_ms
         How long writing all its rows anew would take.
     advice
@@ -305,19 +307,19 @@ class _Look:
         self.unjudged |= given.unjudged
         self.data_bytes = (self.data_bytes or 0) + _data_bytes(store)
 
-    def row(self, rate: int, ends: Mapping[str, int | str]) -> CheckedStore:
+    def row(self, rate: int, ends: Mapping[str, Reach | str]) -> CheckedStore:
         """Return what is known of the store; rows are written anew at a rate, in bytes a second."""
         found, data = self.found, self.data_bytes
         whole = plans_in_all(self.plans) if self.plans else None
         stalls, why_no_stalls = _stalls(found)
-        end = ends[found.path]
-        behind = None if isinstance(end, str) else end - (found.offset or 0) - 1
+        told = ends[found.path]
+        end, behind = (None, None) if isinstance(told, str) else (told.end, _behind(found, told))
         values: dict[str, Any] = {
             "growth": self.growth,
             "memory_bytes": whole.total_bytes if whole and whole.is_ceiling else None,
             "stalls": stalls,
             "oldest_ms": min((each.start_ms for each in found.segments), default=None),
-            "end_offset": None if isinstance(end, str) else end,
+            "end_offset": end,
             "behind_records": behind,
             "restore_ms": None if data is None else round(1000 * data / rate),
         }
@@ -326,8 +328,8 @@ class _Look:
             "memory_bytes": "its options or its cache are not told",
             "stalls": why_no_stalls,
             "oldest_ms": "it has no segments",
-            "end_offset": str(end),
-            "behind_records": str(end),
+            "end_offset": str(told),
+            "behind_records": str(told),
             "restore_ms": next(iter(self.faults + self.unread), "it has no RocksDB that tells"),
         }
         unknown = {name: whys[name] for name, value in values.items() if value is None}
@@ -529,27 +531,31 @@ def _uneven(found: FoundStores) -> Iterator[Step]:
 
 def _ends(
     found: FoundStores, bootstrap: str | None, options: Mapping[str, str] | None
-) -> dict[str, int | str]:
-    """Return by folder where the changelog topic of a store ends, or why that is unknown."""
+) -> dict[str, Reach | str]:
+    """Return by folder how far the changelog topic of a store reaches, or why that is unknown."""
     if bootstrap is None:
         return dict.fromkeys((each.path for each in found), naming("give {bootstrap}", **_SERVERS))
     cluster = Cluster(bootstrap, options_given(options, bootstrap))
     by_topic: dict[str, list[FoundStore]] = defaultdict(list)
-    ends: dict[str, int | str] = {}
+    ends: dict[str, Reach | str] = {}
     for each in found:
         names = (each.application, each.topology, each.store, "changelog")
-        if each.engine == "kafka-streams" and each.application and each.offset is not None:
+        if each.engine == "kafka-streams" and each.application and each.partition is not None:
             by_topic["-".join(name for name in names if name)].append(each)
         else:
-            ends[each.path] = each.unknown.get("offset", "it has no changelog topic of its own")
+            ends[each.path] = "it has no changelog topic of its own"
     for topic, stores in by_topic.items():
-        there = {}
+        there: dict[int, Reach] = {}
         if cluster.has(topic):
             there = cluster.reach(topic, cluster.partitions(topic), committed=False)
-        for each in stores:
-            reach = there.get(-1 if each.partition is None else each.partition)
-            ends[each.path] = f"there is no topic {topic!r} for it" if reach is None else reach.end
+        without = f"there is no topic {topic!r} for it"
+        ends |= {each.path: there.get(each.partition or 0, without) for each in stores}
     return ends
+
+
+def _behind(found: FoundStore, topic: Reach) -> int:
+    """Return how many records a store lacks: of one that keeps no offset all that are there."""
+    return topic.end - (topic.first if found.offset is None else found.offset + 1)
 
 
 _SERVERS = {"bootstrap": Option("bootstrap", "...")}
@@ -558,7 +564,7 @@ _SERVERS = {"bootstrap": Option("bootstrap", "...")}
 def _ahead(rows: list[CheckedStore]) -> Iterator[Step]:
     """Yield the stores that have applied more than their topic has: it is another one by now."""
     ahead = {
-        f"{row.task}/{row.store}": f"offset {row.offset:,}, the topic ends at {row.end_offset:,}"
+        f"{row.task}/{row.store}": f"offset {row.offset}, the topic ends at {row.end_offset}"
         for row in rows
         if row.behind_records is not None and row.behind_records < 0
     }

@@ -169,7 +169,7 @@ class OffsetRows:
 
 
 def read_offsets(rows: Iterable[tuple[bytes, bytes]]) -> OffsetRows:
-    """Return what the rows of the column family say.
+    """Return what the rows of the column family say; offsets that mean nothing are left out.
 
     Examples
     --------
@@ -188,7 +188,8 @@ def read_offsets(rows: Iterable[tuple[bytes, bytes]]) -> OffsetRows:
             elif key == b"position":
                 position = _read_position(value)
             else:
-                offsets[_partition(key)] = _number(value)
+                place, offset = _partition(key), _number(value)
+                offsets |= {place: offset} if offset >= 0 else {}
         except FormatError as error:
             problems.append(f"{key[:200]!r}: {error.message}")
     return OffsetRows(offsets, status, position, tuple(problems))

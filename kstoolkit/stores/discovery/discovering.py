@@ -250,7 +250,7 @@ def _layout(names: set[str], folders: set[str]) -> _Layout | None:
 
 _ENDINGS = {"closed": "cleanly", "open": "not cleanly", None: "not cleanly"}
 _IS_OPEN = "a process has it open"
-_NO_OFFSET = "it has no changelog, or nothing of it was ever flushed"
+_NO_OFFSET = "it has no changelog, or its engine had not written one when it ended"
 
 
 def _looked_into(found: FoundStore) -> FoundStore:

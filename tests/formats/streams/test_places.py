@@ -138,6 +138,11 @@ def test_offsets_status_and_position_come_back(
     assert read_offsets(rows) == OffsetRows(told, state, told, ())  # type: ignore[arg-type]
 
 
+def test_an_offset_that_the_engine_did_not_know_is_none() -> None:
+    """``StateManagerUtil`` and ``OffsetCheckpoint`` write -4 for it, into rows as into files."""
+    assert read_offsets([(b"a-0", (-4).to_bytes(8, signed=True))]).offsets == {}
+
+
 def test_no_rows_say_nothing() -> None:
     assert read_offsets([]) == OffsetRows({}, None, None, ())
 
