@@ -7,9 +7,9 @@ doesn't tell, and whoever asks for advice may know.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Figure, Record, Records, Source, counted
@@ -17,7 +17,7 @@ from kstoolkit.rocksdb.advice.enginemetrics import NO_METRICS, EngineMetrics
 from kstoolkit.rocksdb.memory.planning import check_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kstoolkit.moments import Moment
     from kstoolkit.rocksdb.advice.enginemetrics import StoreMetrics
@@ -92,6 +92,58 @@ class Advice(Record):
 
     def __repr__(self) -> str:
         return f"Advice({self.rule}: {self.option}, {self.direction})"
+
+
+NO_OPTIONS = "there is no OPTIONS file"
+WIKI = "https://github.com/facebook/rocksdb/wiki"
+
+
+class Shown(NamedTuple):
+    """What shows a symptom, as far as it is known; what its words say beside; whose it is."""
+
+    evidence: Iterable[Figure | None]
+    said: Mapping[str, Any] = {}
+    family: FamilyFacts | None = None
+
+
+def figures_of(source: Source, **values: Any) -> list[Figure]:
+    """Return figures that are all of one source."""
+    return [Figure(*each, source) for each in values.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is said of a symptom; whom it decorates judges whether it is there.
+
+    The words are formats: they name figures of the evidence, and what is said beside. What is said
+    under the name of one of them stands instead of it.
+    """
+
+    name: str
+    symptom: str
+    _: KW_ONLY
+    option: str
+    direction: str
+    effect: str
+    cost: str
+    link: str
+    judge: Callable[[Facts], Iterable[Shown]] = lambda _: ()
+
+    def __call__(self, judge: Callable[[Facts], Iterable[Shown]]) -> Rule:
+        """Return the rule with who judges it."""
+        return replace(self, judge=judge)
+
+    def advice(self, facts: Facts) -> Iterator[Advice]:
+        """Return what is to be said; a rule that can't judge raises why."""
+        for evidence, said, family in self.judge(facts):
+            told = tuple(each for each in evidence if each and each.value is not None)
+            named = {each.name: each for each in told} | dict(said)
+            words = {w: said.get(w, getattr(self, w)).format(**named) for w in _WORDS}
+            whose = None if family is None else family.name
+            yield Advice(rule=self.name, evidence=told, **words, column_family=whose)
+
+
+_WORDS = ("symptom", "option", "direction", "effect", "cost", "link")
 
 
 class Unjudged(Exception):  # noqa: N818 - of one rule; the others go on
@@ -326,6 +378,13 @@ class Facts:
     def why_none(self) -> str:
         """Why a figure of the metrics is not there."""
         return self.why_no_metrics if self.metrics is None else self.metrics.why_none
+
+    def profiled(self) -> list[tuple[FamilyFacts, Profile]]:
+        """Return the column families with their options; without any nothing is judged."""
+        told = [(each, each.profile) for each in self.families if each.profile is not None]
+        if not told:
+            raise Unjudged(NO_OPTIONS)
+        return told
 
     def setting(self, name: str, default: float | None = None) -> Figure | None:
         """Return a number among the writer's settings, or that Kafka takes if it says none."""

@@ -12,8 +12,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kstoolkit.errors import naming
-from kstoolkit.records import Figure, Source
-from kstoolkit.rocksdb.advice.advice import Advice, Unjudged
+from kstoolkit.records import Source
+from kstoolkit.rocksdb.advice.advice import WIKI, Rule, Shown, Unjudged, figures_of
 from kstoolkit.rocksdb.log.jobs import CORRUPTION, IN_BACKGROUND, IO_ERROR, NO_SPACE, time_told
 
 if TYPE_CHECKING:
@@ -40,10 +40,18 @@ _TOLD = {
         "see the text, mend what it names, and open the store anew",
     ),
 }
-_OTHER = ("RocksDB logged errors", "see the text")
 
 
-def errors_in_log(facts: Facts) -> Iterator[Advice]:
+@Rule(
+    "errors in the log",
+    "RocksDB logged errors",
+    option="the store's folder and its disk",
+    direction="see the text",
+    effect="flushes and compactions go on, and so do writes",
+    cost="a restart; if files are lost, a restore from the changelog",
+    link=f"{WIKI}/Background-Error-Handling",
+)
+def errors_in_log(facts: Facts) -> Iterator[Shown]:
     """Judge whether the writer's log holds errors."""
     errors = facts.errors
     if not errors:
@@ -54,20 +62,12 @@ def errors_in_log(facts: Facts) -> Iterator[Advice]:
             raise Unjudged(naming(why, names=", ".join(aside)))
         return
     causes = Counter(each.cause for each in errors)
-    symptom, direction = next((_TOLD[cause] for cause in _TOLD if causes[cause]), _OTHER)
-    counts = [Figure(cause.replace(" ", "_"), n, Source.LOG) for cause, n in causes.items()]
-    told = {"first_time": time_told(errors[0]), "last_time": time_told(errors[-1])}
+    worst = next((_TOLD[cause] for cause in _TOLD if causes[cause]), ())
+    said = dict(zip(("symptom", "direction"), worst, strict=False))
+    told: dict[str, Any] = {each.replace(" ", "_"): number for each, number in causes.items()}
+    told |= {"first_time": time_told(errors[0]), "last_time": time_told(errors[-1])}
     told |= {"first_text": errors[0].text, "last_text": errors[-1].text}
-    yield Advice(
-        rule="errors in the log",
-        symptom=symptom,
-        evidence=(*counts, *(Figure(*each, Source.LOG) for each in told.items())),
-        option="the store's folder and its disk",
-        direction=direction,
-        effect="flushes and compactions go on, and so do writes",
-        cost="a restart; if files are lost, a restore from the changelog",
-        link="https://github.com/facebook/rocksdb/wiki/Background-Error-Handling",
-    )
+    yield Shown(figures_of(Source.LOG, **told), said)
 
 
 class _Fault(NamedTuple):
@@ -134,7 +134,16 @@ KNOWN_FAULTS = (
 """At most ten; leaks of an engine, which no store names, are told to whoever measures a process."""
 
 
-def known_faults(facts: Facts) -> Iterator[Advice]:
+@Rule(
+    "known fault of the release",
+    "RocksDB {rocksdb_version.value}: {fault.what}",
+    option="the release",
+    direction="at least {fault.instead}",
+    effect="the fault is gone; whether it ever struck here is not known",
+    cost="an upgrade",
+    link=_PULL,
+)
+def known_faults(facts: Facts) -> Iterator[Shown]:
     """Judge whether the writer's release has faults that are known, by what it set."""
     told = facts.version
     if told is None:
@@ -146,18 +155,9 @@ def known_faults(facts: Facts) -> Iterator[Advice]:
         set_to = {name: _setting(facts, name, least) for name, least in fault.options.items()}
         is_this = version == fault.release and facts.process is not None
         is_of = is_this if fault.is_only else version < fault.release
-        if not is_of or None in set_to.values() or fault.family not in families:
-            continue
-        yield Advice(
-            rule="known fault of the release",
-            symptom=f"RocksDB {told.value}: {fault.what}",
-            evidence=(told, *(Figure(*each, Source.OPTIONS) for each in set_to.items())),
-            option="the release",
-            direction=f"at least {fault.instead}",
-            effect="the fault is gone; whether it ever struck here is not known",
-            cost="an upgrade",
-            link=fault.link,
-        )
+        if is_of and None not in set_to.values() and fault.family in families:
+            evidence = (told, *figures_of(Source.OPTIONS, **set_to))
+            yield Shown(evidence, {"fault": fault, "link": fault.link})
 
 
 def _setting(facts: Facts, name: str, least: Any) -> Any:

@@ -2,32 +2,40 @@
 
 Rules for disk (space, tombstones, files), for memory as a whole, for readers (the cache, filters,
 hash indexes, absent keys, iterators) and for writers (stalls, write amplification, flushes). Each
-yields its advice with the figures that show the symptom, or raises why it can't judge.
+shows the figures by which the symptom is there, or raises why it can't judge.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import Option, naming
 from kstoolkit.records import Figure, Source, counted
-from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Unjudged
+from kstoolkit.rocksdb.advice.advice import (
+    NO_OPTIONS,
+    WIKI,
+    Advice,
+    AdviceList,
+    Rule,
+    Shown,
+    Unjudged,
+    figures_of,
+)
 from kstoolkit.rocksdb.advice.enginerules import ENGINE_RULES, stall_figures
 from kstoolkit.rocksdb.advice.incidents import errors_in_log, known_faults
 from kstoolkit.rocksdb.memory.measured import lacking
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from kstoolkit.records import Record
     from kstoolkit.rocksdb.advice.advice import Facts, FamilyFacts
+    from kstoolkit.rocksdb.files.sampling import LiveRows
     from kstoolkit.rocksdb.files.summary import StoreSummary
 
 
-_WIKI = "https://github.com/facebook/rocksdb/wiki"
 _MOST_SPACE_AMPLIFICATION = 1.5
 """Leveled stores stay near 1.1 with dynamic level sizes (RocksDB's wiki, Leveled Compaction)."""
 
@@ -37,7 +45,6 @@ _MOST_TOMBSTONES = 0.25
 _LEAST_FILES = 50
 _SMALL_FILE_BYTES = 2 << 20
 _MOST_OF_LIMIT = 0.5
-_NO_OPTIONS = "there is no OPTIONS file"
 _NO_LIMIT = naming(
     "how many files the writer may open is not known: {metrics} or {pid} tells it",
     metrics=Option("metrics", "..."),
@@ -49,16 +56,6 @@ def _figures(record: Record, *names: str) -> tuple[Figure, ...]:
     return tuple(each for each in record.figures() if each.name in names)
 
 
-def _space_amplification(facts: Facts) -> Iterator[Advice]:
-    """Judge whether the files hold far more than the rows that are alive."""
-    wide = [each for each in facts.families if may_be_wide(each.summary)]
-    found = [advice for each in wide if (advice := _too_wide(each))]
-    untold = next((each.why_not_counted for each in wide if each.live_rows is None), None)
-    if untold and not found:
-        raise Unjudged(untold)
-    yield from found
-
-
 def may_be_wide(summary: StoreSummary) -> bool:
     """Return whether the files may hold too much: RocksDB's estimate leaves that open.
 
@@ -68,117 +65,122 @@ def may_be_wide(summary: StoreSummary) -> bool:
     return bool(live) and size >= _LEAST_BYTES and size > _MOST_SPACE_AMPLIFICATION * live
 
 
-def _too_wide(family: FamilyFacts) -> Advice | None:
-    summary, profile, rows = family.summary, family.profile, family.live_rows
-    if rows is None or summary.num_entries <= _MOST_SPACE_AMPLIFICATION * rows.most:
-        return None
-    universal = profile is not None and profile.compaction_style == "universal"
-    keep_up = "max_background_jobs, level0_file_num_compaction_trigger"
-    told = _figures(summary, "sst_bytes", "num_entries", "compaction_style")
-    return Advice(
-        rule="space amplification",
-        symptom=f"the files hold {format_count(summary.num_entries)} entries, of which "
-        f"{rows} are alive",
-        evidence=(
-            *(each for each in told if each.value is not None),
-            *rows.figures(),
-        ),
-        option="universal_max_size_amplification_percent" if universal else keep_up,
-        direction="lower, or take the level style" if universal else "let compactions keep up",
-        effect="overwritten and deleted rows leave the disk sooner",
-        cost="more is rewritten: write amplification rises",
-        link=f"{_WIKI}/{'Universal' if universal else 'Leveled'}-Compaction",
-        column_family=family.name,
-    )
+_LEVELED = {
+    "option": "max_background_jobs, level0_file_num_compaction_trigger",
+    "direction": "let compactions keep up",
+    "link": f"{WIKI}/Leveled-Compaction",
+}
 
 
-def _tombstones(facts: Facts) -> Iterator[Advice]:
-    """Judge whether many entries are deletions, which scans have to step over."""
+@Rule(
+    "space amplification",
+    "the files hold {num_entries.text} entries, of which {rows} are alive",
+    option="universal_max_size_amplification_percent",
+    direction="lower, or take the level style",
+    effect="overwritten and deleted rows leave the disk sooner",
+    cost="more is rewritten: write amplification rises",
+    link=f"{WIKI}/Universal-Compaction",
+)
+def _space_amplification(facts: Facts) -> Iterator[Shown]:
+    wide = [each for each in facts.families if may_be_wide(each.summary)]
+    untold = next((each.why_not_counted for each in wide if each.live_rows is None), None)
+    found = [shown for each in wide if each.live_rows for shown in _wide(each, each.live_rows)]
+    if untold and not found:
+        raise Unjudged(untold)
+    yield from found
+
+
+def _wide(family: FamilyFacts, rows: LiveRows) -> Iterator[Shown]:
+    summary, profile = family.summary, family.profile
+    if summary.num_entries > _MOST_SPACE_AMPLIFICATION * rows.most:
+        told = _figures(summary, "sst_bytes", "num_entries", "compaction_style")
+        universal = profile is not None and profile.compaction_style == "universal"
+        said = {"rows": rows} | ({} if universal else _LEVELED)
+        yield Shown((*told, *rows.figures()), said, family)
+
+
+@Rule(
+    "tombstone density",
+    "{tombstone_density.value:.0%} of the entries are tombstones",
+    option="compact-on-deletion collector",
+    direction="turn on; or compact the range once; or a store a window, dropped whole",
+    effect="scans and seeks no longer step over rows that are gone",
+    cost="the files with tombstones are rewritten",
+    link=f"{WIKI}/Implement-Queue-Service-Using-RocksDB",
+)
+def _tombstones(facts: Facts) -> Iterator[Shown]:
     for family in facts.families:
         summary, density = family.summary, family.summary.tombstone_density or 0
-        if summary.num_deletions < _LEAST_DELETIONS or density <= _MOST_TOMBSTONES:
-            continue
-        yield Advice(
-            rule="tombstone density",
-            symptom=f"{density:.0%} of the entries are tombstones",
-            evidence=_figures(summary, "num_deletions", "num_entries", "tombstone_density"),
-            option="compact-on-deletion collector",
-            direction="turn on; or compact the range once; or a store a window, dropped whole",
-            effect="scans and seeks no longer step over rows that are gone",
-            cost="the files with tombstones are rewritten",
-            link=f"{_WIKI}/Implement-Queue-Service-Using-RocksDB",
-            column_family=family.name,
-        )
+        if summary.num_deletions >= _LEAST_DELETIONS and density > _MOST_TOMBSTONES:
+            told = _figures(summary, "num_deletions", "num_entries", "tombstone_density")
+            yield Shown(told, family=family)
 
 
-def _small_files(facts: Facts) -> Iterator[Advice]:
-    """Judge whether the store is cut into many files, far smaller than they need to be."""
+@Rule(
+    "too many small files",
+    "{num_files.text} files have a mean of {mean_file_bytes.text}",
+    option="target_file_size_base, write_buffer_size",
+    direction="raise",
+    effect="fewer files: less memory for their readers, fewer open files, faster opening",
+    cost="a compaction rewrites more at once",
+    link=f"{WIKI}/RocksDB-Tuning-Guide",
+)
+def _small_files(facts: Facts) -> Iterator[Shown]:
     for family in facts.families:
         number, size_bytes = len(family.ssts), family.summary.sst_bytes
-        if number < _LEAST_FILES or size_bytes >= _SMALL_FILE_BYTES * number:
-            continue
-        mean_bytes = size_bytes // number
-        target = None if family.profile is None else family.profile.target_file_size_base
-        told = [] if target is None else [Figure("target_file_size_base", target, Source.OPTIONS)]
-        yield Advice(
-            rule="too many small files",
-            symptom=f"{format_count(number)} files have a mean of {format_bytes(mean_bytes)}",
-            evidence=(
-                Figure("num_files", number, Source.STORE),
-                Figure("mean_file_bytes", mean_bytes, Source.STORE),
-                *told,
-            ),
-            option="target_file_size_base, write_buffer_size",
-            direction="raise",
-            effect="fewer files: less memory for their readers, fewer open files, faster opening",
-            cost="a compaction rewrites more at once",
-            link=f"{_WIKI}/RocksDB-Tuning-Guide",
-            column_family=family.name,
-        )
+        if number >= _LEAST_FILES and size_bytes < _SMALL_FILE_BYTES * number:
+            target = None if family.profile is None else family.profile.target_file_size_base
+            told = {"num_files": number, "mean_file_bytes": size_bytes // number}
+            of_options = Figure("target_file_size_base", target, Source.OPTIONS)
+            yield Shown((*figures_of(Source.STORE, **told), of_options), family=family)
 
 
-def _open_files(facts: Facts) -> Iterator[Advice]:
-    """Judge whether the files that RocksDB keeps open near what the process may open."""
-    profiles = [each.profile for each in facts.families if each.profile is not None]
-    if not profiles or profiles[0].max_open_files is None:
+@Rule(
+    "too many open files",
+    "{opened} files are open once all have been read, in {stores}",
+    option="max_open_files",
+    direction="a number that fits; or raise target_file_size_base, or the system's limit",
+    effect="no 'Too many open files' when the store grows",
+    cost="files that are not open are opened again when they are read",
+    link=f"{WIKI}/RocksDB-Tuning-Guide#general-options",
+)
+def _open_files(facts: Facts) -> Iterator[Shown]:
+    most = next((each.profile.max_open_files for each in facts.families if each.profile), None)
+    if most is None:
         why = "no OPTIONS file tells max_open_files"
         raise Unjudged(why)
-    most = profiles[0].max_open_files
     files = sum(len(each.ssts) for each in facts.families)
     opened = (files if most < 0 else min(files, most)) * facts.instances
     limit, open_now = facts.open_files_limit, facts.metric("process-open-fds")
     if limit is None:
         raise Unjudged(_NO_LIMIT)
-    if max(opened, 0 if open_now is None else open_now.value) <= _MOST_OF_LIMIT * limit.value:
-        return
-    stores = counted(facts.instances, "such stores")
-    yield Advice(
-        rule="too many open files",
-        symptom=f"{format_count(opened)} files are open once all have been read, in {stores}",
-        evidence=(
+    if max(opened, 0 if open_now is None else open_now.value) > _MOST_OF_LIMIT * limit.value:
+        evidence = (
             Figure("num_files", files, Source.STORE),
             Figure("max_open_files", most, Source.OPTIONS),
             limit,
-            *([] if open_now is None else [open_now]),
+            open_now,
             Figure("instances", facts.instances, Source.GIVEN),
-        ),
-        option="max_open_files",
-        direction="a number that fits; or raise target_file_size_base, or the system's limit",
-        effect="no 'Too many open files' when the store grows",
-        cost="files that are not open are opened again when they are read",
-        link=f"{_WIKI}/RocksDB-Tuning-Guide#general-options",
-    )
+        )
+        stores = counted(facts.instances, "such stores")
+        yield Shown(evidence, {"opened": format_count(opened), "stores": stores})
 
 
-_ONE_CACHE = "one cache for all stores that pays for memtables, as bounded_memory() sets it"
 _PARTS = ("rocksdb.size-all-mem-tables", "rocksdb.block-cache-usage")
 _READERS = "rocksdb.estimate-table-readers-mem"
-
-
 _BOUND = Option("bound_bytes", "...", flag="--bound")
 
 
-def _memory_over_bound(facts: Facts) -> Iterator[Advice]:
+@Rule(
+    "memory over the bound",
+    "more than {bound_bytes.text} may be taken",
+    option="block_cache_shared, write_buffer_manager_bytes",
+    direction="one cache for all stores that pays for memtables, as bounded_memory() sets it",
+    effect="memory has one bound, however many stores are open",
+    cost="a smaller share for each store: more flushes and more misses",
+    link=f"{WIKI}/Memory-usage-in-RocksDB",
+)
+def _memory(facts: Facts) -> Iterator[Shown]:
     """Judge whether stores need more by their options, or take more, than RocksDB may have.
 
     What the writer's process takes is no evidence: a JVM's heap and much else is in it. It stands
@@ -192,17 +194,9 @@ def _memory_over_bound(facts: Facts) -> Iterator[Advice]:
         _check_judged(facts)
         return
     capped = plan is not None and plan.is_bound
-    apart = "block_cache_shared, write_buffer_manager_bytes"
-    yield Advice(
-        rule="memory over the bound",
-        symptom=f"more than {format_bytes(bound)} may be taken",
-        evidence=(Figure("bound_bytes", bound, Source.GIVEN), *evidence, *_of_process(facts)),
-        option="block_cache_bytes" if capped else apart,
-        direction="lower" if capped else _ONE_CACHE,
-        effect="memory has one bound, however many stores are open",
-        cost="a smaller share for each store: more flushes and more misses",
-        link=f"{_WIKI}/Memory-usage-in-RocksDB",
-    )
+    lower = {"option": "block_cache_bytes", "direction": "lower"}
+    told = (Figure("bound_bytes", bound, Source.GIVEN), *evidence, *_of_process(facts))
+    yield Shown(told, lower if capped else {})
 
 
 def _by_formula(facts: Facts, bound: int) -> list[Figure]:
@@ -248,7 +242,7 @@ def _parts_told(facts: Facts) -> tuple[Mapping[str, float], Source]:
 def _check_judged(facts: Facts) -> None:
     """Check that being under the bound is known: that the formula or the parts tell."""
     plan = facts.memory.plan
-    why = f"{_NO_OPTIONS} to work out what the writer needs" if plan is None else lacking(plan)
+    why = f"{NO_OPTIONS} to work out what the writer needs" if plan is None else lacking(plan)
     if not why or _parts_told(facts)[0].keys() >= {*_PARTS, _READERS}:
         return
     rss = None if facts.process is None else facts.process.rss_bytes
@@ -263,13 +257,11 @@ def _of_process(facts: Facts) -> list[Figure]:
     if rss is None or facts.memory.plan is None:
         return []
     rest = rss - facts.memory.plan.total_bytes
-    return [
-        Figure("writer_rss_bytes", rss, Source.SYSTEM),
-        Figure("writer_not_accounted_for_bytes", rest, Source.SYSTEM),
-    ]
+    told = {"writer_rss_bytes": rss, "writer_not_accounted_for_bytes": rest}
+    return figures_of(Source.SYSTEM, **told)
 
 
-_CACHE = f"{_WIKI}/Block-Cache"
+_CACHE = f"{WIKI}/Block-Cache"
 _LEAST_LOOKUPS = 1_000
 """Below this, a share is chance."""
 
@@ -290,6 +282,10 @@ _LEAST_DATA_HITS = 0.5
 _THIN_SHARE = 0.05
 """A cache share below this part of a store's files serves few of its reads."""
 
+_NO_LAST_FILTERS = {
+    "option": "optimize_filters_for_hits",
+    "direction": "off: it leaves the last level without filters",
+}
 _INDEX = ("block.cache.index.hit", "block.cache.filter.hit")
 _INDEX_MISSES = ("block.cache.index.miss", "block.cache.filter.miss")
 _BLOOM = ("bloom.filter.useful", "bloom.filter.full.positive", "bloom.filter.full.true.positive")
@@ -302,24 +298,22 @@ _SPARK_BLOCKS = ("rocksdbReadBlockCacheHitCount", "rocksdbReadBlockCacheMissCoun
 _NO_READS = "the ratios of the last minute are 0, as they also are when nothing was read"
 
 
-def _index_and_filter_misses(facts: Facts) -> Iterator[Advice]:
-    """Judge whether index and filter blocks were pushed out of the cache and read again."""
-    missed, evidence = _index_misses(facts)
-    if missed <= _MOST_INDEX_MISSES:
-        return
-    yield Advice(
-        rule="index and filter misses",
-        symptom=f"{missed:.0%} of the looks for an index or filter block missed",
-        evidence=evidence,
-        option="block_cache_bytes, pin_l0_filter_and_index_blocks_in_cache",
-        direction="raise the first; turn the second on",
-        effect="each get that now reads an index or filter block first reads one block less",
-        cost="memory: as much as the cache grows; what is pinned is lost to data blocks",
-        link=_CACHE,
-    )
+@Rule(
+    "index and filter misses",
+    "{missed:.0%} of the looks for an index or filter block missed",
+    option="block_cache_bytes, pin_l0_filter_and_index_blocks_in_cache",
+    direction="raise the first; turn the second on",
+    effect="each get that now reads an index or filter block first reads one block less",
+    cost="memory: as much as the cache grows; what is pinned is lost to data blocks",
+    link=_CACHE,
+)
+def _index_misses(facts: Facts) -> Iterator[Shown]:
+    missed, evidence = _missed(facts)
+    if missed > _MOST_INDEX_MISSES:
+        yield Shown(evidence, {"missed": missed})
 
 
-def _index_misses(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
+def _missed(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
     """Return which share missed: by counters, or by the worse of two ratios of a minute."""
     if facts.tickers.has(*_INDEX, *_INDEX_MISSES) or not facts.metric(_INDEX_RATIO):
         counts = facts.counters(*_INDEX, *_INDEX_MISSES)
@@ -335,57 +329,54 @@ def _index_misses(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
     return 1 - min(each.value for each in told), tuple(told)
 
 
-def _hash_index_unpinned(facts: Facts) -> Iterator[Advice]:
-    """Judge whether a hash index lies in the cache, unpinned: it is built again at each miss."""
-    told = [(each, each.profile) for each in facts.families if each.profile is not None]
-    if not told:
-        raise Unjudged(_NO_OPTIONS)
-    for family, profile in told:
+@Rule(
+    "hash index not pinned",
+    "the hash index is an evictable block of the cache, and built again at each miss",
+    option="cache_index_and_filter_blocks",
+    direction="off: RocksDB pins in the cache those of level 0 only",
+    effect="each file's hash index is built once, when the file is opened",
+    cost="its memory, and that of the filters, is outside the cache and not bounded by it",
+    link=f"{_CACHE}#caching-index-filter-and-compression-dictionary-blocks",
+)
+def _hash_index(facts: Facts) -> Iterator[Shown]:
+    for family, profile in facts.profiled():
         below = sum(each.level > 0 for each in family.ssts)
         pins = bool(profile.pin_l0_filter_and_index_blocks_in_cache)
         cached = profile.index_type == "hash_search" and profile.cache_index_and_filter_blocks
-        if not family.ssts or not cached or (pins and not below):
-            continue
-        yield Advice(
-            rule="hash index not pinned",
-            symptom="the hash index is an evictable block of the cache, and built again at each "
-            "miss",
-            evidence=(
-                Figure("index_type", "hash_search", Source.OPTIONS),
-                Figure("cache_index_and_filter_blocks", value=True, source=Source.OPTIONS),
-                Figure("pin_l0_filter_and_index_blocks_in_cache", pins, Source.OPTIONS),
-                Figure("num_files", len(family.ssts), Source.STORE),
-                Figure("num_files_below_level_0", below, Source.STORE),
-            ),
-            option="cache_index_and_filter_blocks",
-            direction="off: RocksDB pins in the cache those of level 0 only",
-            effect="each file's hash index is built once, when the file is opened",
-            cost="its memory, and that of the filters, is outside the cache and not bounded by it",
-            link=f"{_CACHE}#caching-index-filter-and-compression-dictionary-blocks",
-            column_family=family.name,
-        )
+        if family.ssts and cached and (below or not pins):
+            told = {"index_type": "hash_search", "cache_index_and_filter_blocks": True}
+            told["pin_l0_filter_and_index_blocks_in_cache"] = pins
+            files = {"num_files": len(family.ssts), "num_files_below_level_0": below}
+            evidence = figures_of(Source.OPTIONS, **told) + figures_of(Source.STORE, **files)
+            yield Shown(evidence, family=family)
 
 
-def _bloom_usefulness(facts: Facts) -> Iterator[Advice]:
-    """Judge whether filters let too many absent keys through."""
+@Rule(
+    "low bloom usefulness",
+    "the filters were right {right:.0%} of the times",
+    option="bloom_bits_per_key",
+    direction="raise: 10 bits let 1 % of the absent keys through",
+    effect="fewer blocks are read for keys that are not there",
+    cost="memory and disk: a bit for each key and bit more, in files written from then on",
+    link=f"{WIKI}/RocksDB-Bloom-Filter",
+)
+def _bloom(facts: Facts) -> Iterator[Shown]:
     useful, positive, true = facts.tickers.of(*_BLOOM)
     asked = useful + positive
-    if asked < _LEAST_LOOKUPS or useful + true >= _LEAST_BLOOM_USEFULNESS * asked:
-        return
-    yield Advice(
-        rule="low bloom usefulness",
-        symptom=f"the filters were right {(useful + true) / asked:.0%} of the times",
-        evidence=facts.tickers.figures(*_BLOOM),
-        option="bloom_bits_per_key",
-        direction="raise: 10 bits let 1 % of the absent keys through",
-        effect="fewer blocks are read for keys that are not there",
-        cost="memory and disk: a bit for each key and bit more, in files written from then on",
-        link=f"{_WIKI}/RocksDB-Bloom-Filter",
-    )
+    if asked >= _LEAST_LOOKUPS and useful + true < _LEAST_BLOOM_USEFULNESS * asked:
+        yield Shown(facts.tickers.figures(*_BLOOM), {"right": (useful + true) / asked})
 
 
-def _absent_keys(facts: Facts) -> Iterator[Advice]:
-    """Judge whether gets of absent keys read a block in each run, for want of a filter."""
+@Rule(
+    "read amplification on absent keys",
+    "{absent:.0%} of the gets that went past the memtables found nothing in any file",
+    option="bloom_bits_per_key",
+    direction="10",
+    effect="99 of 100 gets of absent keys read no data block",
+    cost="1.25 bytes a key of memory and disk, in files written from then on",
+    link=f"{WIKI}/RocksDB-Bloom-Filter",
+)
+def _absent_keys(facts: Facts) -> Iterator[Shown]:
     reached, *found = facts.tickers.of(*_GETS)
     told = [(each, each.profile) for each in facts.families if each.profile and each.ssts]
     if not told:
@@ -395,43 +386,29 @@ def _absent_keys(facts: Facts) -> Iterator[Advice]:
     if reached < _LEAST_LOOKUPS or absent <= _MOST_ABSENT * reached:
         return
     for family, profile in told:
-        without = profile.bloom_bits_per_key == 0
-        if not without and not profile.optimize_filters_for_hits:
+        if profile.bloom_bits_per_key == 0:
+            option, said = {"bloom_bits_per_key": 0}, {}
+        elif profile.optimize_filters_for_hits:
+            option, said = {"optimize_filters_for_hits": True}, _NO_LAST_FILTERS
+        else:
             continue
-        option = "bloom_bits_per_key" if without else "optimize_filters_for_hits"
-        share = f"{absent / reached:.0%}"
-        yield Advice(
-            rule="read amplification on absent keys",
-            symptom=f"{share} of the gets that went past the memtables found nothing in any file",
-            evidence=(
-                *facts.tickers.figures(*_GETS),
-                Figure(option, 0 if without else True, Source.OPTIONS),
-                Figure("num_files", len(family.ssts), Source.STORE),
-            ),
-            option=option,
-            direction="10" if without else "off: it leaves the last level without filters",
-            effect="99 of 100 gets of absent keys read no data block",
-            cost="1.25 bytes a key of memory and disk, in files written from then on",
-            link=f"{_WIKI}/RocksDB-Bloom-Filter",
-            column_family=family.name,
-        )
+        evidence = [*facts.tickers.figures(*_GETS), *figures_of(Source.OPTIONS, **option)]
+        evidence += figures_of(Source.STORE, num_files=len(family.ssts))
+        yield Shown(evidence, {"absent": absent / reached} | said, family)
 
 
-def _iterator_pinning(facts: Facts) -> Iterator[Advice]:
-    """Judge whether iterators or snapshots that stay open keep blocks, memtables and files."""
-    evidence = [*_open_iterators(facts), *_pinned(facts)]
-    if not evidence:
-        return
-    yield Advice(
-        rule="iterator pinning",
-        symptom="iterators stay open, and keep blocks, flushed memtables and deleted files",
-        evidence=tuple(evidence),
-        option="the application's iterators",
-        direction="close each as soon as it is read; readahead_bytes no larger than needed",
-        effect="blocks can be evicted again, and files that compactions replaced leave the disk",
-        cost="an iterator that is opened anew has to seek",
-        link=f"{_WIKI}/Memory-usage-in-RocksDB#blocks-pinned-by-iterators",
-    )
+@Rule(
+    "iterator pinning",
+    "iterators stay open, and keep blocks, flushed memtables and deleted files",
+    option="the application's iterators",
+    direction="close each as soon as it is read; readahead_bytes no larger than needed",
+    effect="blocks can be evicted again, and files that compactions replaced leave the disk",
+    cost="an iterator that is opened anew has to seek",
+    link=f"{WIKI}/Memory-usage-in-RocksDB#blocks-pinned-by-iterators",
+)
+def _iterators(facts: Facts) -> Iterator[Shown]:
+    if evidence := [*_open_iterators(facts), *_pinned(facts)]:
+        yield Shown(evidence)
 
 
 def _open_iterators(facts: Facts) -> list[Figure]:
@@ -459,8 +436,16 @@ def _pinned(facts: Facts) -> list[Figure]:
     return found + ([versions] if found and versions else [])
 
 
-def _shared_too_thinly(facts: Facts) -> Iterator[Advice]:
-    """Judge whether one cache serves so many stores that each has next to nothing of it."""
+@Rule(
+    "cache shared too thinly",
+    "{hit:.0%} of the looks for a data block found it in the cache",
+    option="block_cache_bytes",
+    direction="raise, or open fewer stores under one cache",
+    effect="more reads are answered from memory",
+    cost="as much more memory, once for all stores",
+    link=_CACHE,
+)
+def _thin_cache(facts: Facts) -> Iterator[Shown]:
     profile = facts.profile
     if profile is None or profile.block_cache_bytes is None or profile.block_cache_shared is None:
         why = "which cache stores share is in no OPTIONS file: give {profile}"
@@ -469,24 +454,15 @@ def _shared_too_thinly(facts: Facts) -> Iterator[Advice]:
     share_bytes = profile.block_cache_bytes // facts.instances
     sst_bytes = sum(each.size_bytes for family in facts.families for each in family.ssts)
     thin = profile.block_cache_shared and share_bytes < _THIN_SHARE * sst_bytes
-    if not thin or hit >= _LEAST_DATA_HITS:
-        return
-    yield Advice(
-        rule="cache shared too thinly",
-        symptom=f"{hit:.0%} of the looks for a data block found it in the cache",
-        evidence=(
+    if thin and hit < _LEAST_DATA_HITS:
+        told = (
             *evidence,
             Figure("block_cache_bytes", profile.block_cache_bytes, Source.PROFILE),
             Figure("instances", facts.instances, Source.GIVEN),
             Figure("share_of_the_cache_bytes", share_bytes, Source.FORMULA),
             Figure("sst_bytes", sst_bytes, Source.STORE),
-        ),
-        option="block_cache_bytes",
-        direction="raise, or open fewer stores under one cache",
-        effect="more reads are answered from memory",
-        cost="as much more memory, once for all stores",
-        link=_CACHE,
-    )
+        )
+        yield Shown(told, {"hit": hit})
 
 
 def _data_hits(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
@@ -502,30 +478,6 @@ def _data_hits(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
     return (counts[0] / looks if looks >= _LEAST_LOOKUPS else 1.0), blocks or evidence
 
 
-_STALLS = {
-    "memtable limit": {
-        "symptom": "writers waited because all memtables were full and not yet flushed",
-        "option": "max_write_buffer_number, write_buffer_size",
-        "direction": "raise; or raise max_background_jobs, if the disk is not the limit",
-        "effect": "bursts are taken in by memory; each flush writes more at once",
-        "cost": "as much more memory in each store as the memtables are larger or more",
-    },
-    "L0 file count limit": {
-        "symptom": "writers waited because level 0 had too many files (in the universal style: "
-        "runs)",
-        "option": "write_buffer_size, max_background_jobs, max_subcompactions",
-        "direction": "raise; level0_slowdown_writes_trigger only to let short bursts through",
-        "effect": "fewer and larger files reach level 0, and more threads merge them",
-        "cost": "memory for the memtables, cores for the compactions; higher triggers slow reads",
-    },
-    "pending compaction bytes": {
-        "symptom": "writers waited because too many bytes were to be compacted",
-        "option": "max_background_jobs, write_buffer_size",
-        "direction": "raise; soft_pending_compaction_bytes_limit and the hard one only for bursts",
-        "effect": "compactions keep up, or have less to rewrite",
-        "cost": "cores and memory; higher limits let space and read amplification grow",
-    },
-}
 _MOST_WRITE_AMPLIFICATION = 10.0
 """RocksDB's Tuning Guide: leveled stores reach 10 to 30; a store of few levels has less."""
 
@@ -533,62 +485,82 @@ _NO_FLUSH = "nothing was flushed while the metrics were told: give those of a bu
 _LEAST_FLUSHES = 10
 _SMALL_FLUSH = 0.25
 _FORCED = {
-    "Write Buffer Manager": (
-        "write_buffer_manager_bytes",
-        "raise, or open fewer stores under one manager",
-    ),
-    "WAL Full": ("max_total_wal_size", "raise: one quiet column family makes all others flush"),
+    "Write Buffer Manager": {
+        "option": "write_buffer_manager_bytes",
+        "direction": "raise, or open fewer stores under one manager",
+    },
+    "WAL Full": {},
 }
 """Reasons to flush a memtable that is not full, and what to set then."""
 
 
-def _stalled(cause: str, facts: Facts) -> Iterator[Advice]:
-    """Judge whether writers had to wait, for one of the causes that there are."""
-    stalls = [each for each in facts.stalls if each.cause == cause]
-    if not stalls:
-        if facts.stalls.unknown:
-            _check_not_stalled(facts)
-        return
-    stopped = sum(each.condition == "stopped" for each in stalls)
-    most = max(each.amount or 0 for each in stalls)
-    yield Advice(
-        rule=f"write stalls: {cause}",
-        evidence=(
-            Figure("times_delayed", len(stalls) - stopped, Source.LOG),
-            Figure("times_stopped", stopped, Source.LOG),
-            Figure("most_bytes" if cause.endswith("bytes") else "most", most, Source.LOG),
-        ),
-        link=f"{_WIKI}/Write-Stalls",
-        **_STALLS[cause],
-    )
+_STALLS = (
+    Rule(
+        "write stalls: memtable limit",
+        "writers waited because all memtables were full and not yet flushed",
+        option="max_write_buffer_number, write_buffer_size",
+        direction="raise; or raise max_background_jobs, if the disk is not the limit",
+        effect="bursts are taken in by memory; each flush writes more at once",
+        cost="as much more memory in each store as the memtables are larger or more",
+        link=f"{WIKI}/Write-Stalls",
+    ),
+    Rule(
+        "write stalls: L0 file count limit",
+        "writers waited because level 0 had too many files (in the universal style: runs)",
+        option="write_buffer_size, max_background_jobs, max_subcompactions",
+        direction="raise; level0_slowdown_writes_trigger only to let short bursts through",
+        effect="fewer and larger files reach level 0, and more threads merge them",
+        cost="memory for the memtables, cores for the compactions; higher triggers slow reads",
+        link=f"{WIKI}/Write-Stalls",
+    ),
+    Rule(
+        "write stalls: pending compaction bytes",
+        "writers waited because too many bytes were to be compacted",
+        option="max_background_jobs, write_buffer_size",
+        direction="raise; soft_pending_compaction_bytes_limit and the hard one only for bursts",
+        effect="compactions keep up, or have less to rewrite",
+        cost="cores and memory; higher limits let space and read amplification grow",
+        link=f"{WIKI}/Write-Stalls",
+    ),
+)
 
 
-def _check_not_stalled(facts: Facts) -> None:
-    """Check that metrics tell of no long stall where the log can't tell; they tell no causes."""
-    if stall_figures(facts):
-        raise Unjudged(naming(_WHY_STALLED, log=facts.stalls.unknown or ""))
+def _of_stalls(rule: Rule) -> Rule:
+    """Return a rule that judges whether writers had to wait for the cause that its name tells."""
+    cause = rule.name.partition(": ")[2]
+
+    def judge(facts: Facts) -> Iterator[Shown]:
+        stalls = [each for each in facts.stalls if each.cause == cause]
+        if stalls:
+            stopped = sum(each.condition == "stopped" for each in stalls)
+            told = {"times_delayed": len(stalls) - stopped, "times_stopped": stopped}
+            most = "most_bytes" if cause.endswith("bytes") else "most"
+            told[most] = max(each.amount or 0 for each in stalls)
+            yield Shown(figures_of(Source.LOG, **told))
+        elif facts.stalls.unknown and stall_figures(facts):  # metrics, which tell no causes
+            raise Unjudged(naming(_WHY_STALLED, log=facts.stalls.unknown))
+
+    return rule(judge)
 
 
 _WHY_STALLED = "that writers waited is told by metrics, what for only by a log: {log}"
 
 
-def _write_amplification(facts: Facts) -> Iterator[Advice]:
-    """Judge whether each flushed byte was written again and again."""
+@Rule(
+    "write amplification",
+    "a flushed byte was written {times:.1f} times",
+    option="compaction_style",
+    direction="universal; or raise write_buffer_size, or merge updates before the store",
+    effect="fewer rewrites: larger runs, merged less often",
+    cost="universal may need up to twice the disk while it merges, and slows reads",
+    link=f"{WIKI}/Universal-Compaction",
+)
+def _write_amplification(facts: Facts) -> Iterator[Shown]:
     times, evidence = facts.writes.write_amplification, tuple(facts.writes.figures()[2:])
     if times is None:
         times, evidence = _amplification_told(facts)
-    if times <= _MOST_WRITE_AMPLIFICATION:
-        return
-    yield Advice(
-        rule="write amplification",
-        symptom=f"a flushed byte was written {times:.1f} times",
-        evidence=evidence,
-        option="compaction_style",
-        direction="universal; or raise write_buffer_size, or merge updates before the store",
-        effect="fewer rewrites: larger runs, merged less often",
-        cost="universal may need up to twice the disk while it merges, and slows reads",
-        link=f"{_WIKI}/Universal-Compaction",
-    )
+    if times > _MOST_WRITE_AMPLIFICATION:
+        yield Shown(evidence, {"times": times})
 
 
 def _amplification_told(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
@@ -602,67 +574,44 @@ def _amplification_told(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
     return (flushed.value + compacted.value) / flushed.value, (flushed, compacted)
 
 
-def _small_flushes(facts: Facts) -> Iterator[Advice]:
+@Rule(
+    "flush too small",
+    "memtables were flushed at {mean_memtable_bytes.text}, mostly for {reason!r}",
+    option="max_total_wal_size",
+    direction="raise: one quiet column family makes all others flush",
+    effect="fewer files of level 0, so fewer compactions and fewer stalls",
+    cost="more memory for memtables, and more to replay or restore after a crash",
+    link=f"{WIKI}/Write-Buffer-Manager",
+)
+def _small_flushes(facts: Facts) -> Iterator[Shown]:
     """Judge whether memtables were flushed long before they were full."""
     if not facts.flushes and facts.flushes.unknown:
         raise Unjudged(facts.flushes.unknown)
-    told = [(each.name, each.profile) for each in facts.families if each.profile is not None]
-    if not told:
-        raise Unjudged(_NO_OPTIONS)
-    for name, profile in told:
-        if profile.write_buffer_size is not None:
-            yield from _small(facts, name, profile.write_buffer_size)
+    for family, profile in facts.profiled():
+        full_bytes = profile.write_buffer_size
+        flushes = [
+            (str(each.reason), each.memory_bytes)
+            for each in facts.flushes
+            if each.column_family == family.name
+            and each.memory_bytes is not None
+            and each.reason in _FORCED
+        ]
+        if full_bytes is None or len(flushes) < _LEAST_FLUSHES:
+            continue
+        mean_bytes = sum(size for _, size in flushes) // len(flushes)
+        if mean_bytes < _SMALL_FLUSH * full_bytes:
+            reason, _ = Counter(reason for reason, _ in flushes).most_common(1)[0]
+            told = {"num_flushes": len(flushes), "mean_memtable_bytes": mean_bytes}
+            evidence = figures_of(Source.LOG, **told, most_frequent_reason=reason)
+            evidence += figures_of(Source.OPTIONS, write_buffer_size=full_bytes)
+            yield Shown(evidence, {"reason": reason} | _FORCED[reason], family)
 
 
-def _small(facts: Facts, family: str, full_bytes: int) -> Iterator[Advice]:
-    flushes = [
-        (str(each.reason), each.memory_bytes)
-        for each in facts.flushes
-        if each.column_family == family and each.memory_bytes is not None and each.reason in _FORCED
-    ]
-    total_bytes = sum(size for _, size in flushes)
-    if len(flushes) < _LEAST_FLUSHES or total_bytes >= _SMALL_FLUSH * full_bytes * len(flushes):
-        return
-    reason, _ = Counter(reason for reason, _ in flushes).most_common(1)[0]
-    option, direction = _FORCED[reason]
-    mean_bytes = total_bytes // len(flushes)
-    yield Advice(
-        rule="flush too small",
-        symptom=f"memtables were flushed at {format_bytes(mean_bytes)}, mostly for {reason!r}",
-        evidence=(
-            Figure("num_flushes", len(flushes), Source.LOG),
-            Figure("mean_memtable_bytes", mean_bytes, Source.LOG),
-            Figure("most_frequent_reason", reason, Source.LOG),
-            Figure("write_buffer_size", full_bytes, Source.OPTIONS),
-        ),
-        option=option,
-        direction=direction,
-        effect="fewer files of level 0, so fewer compactions and fewer stalls",
-        cost="more memory for memtables, and more to replay or restore after a crash",
-        link=f"{_WIKI}/Write-Buffer-Manager",
-        column_family=family,
-    )
-
-
-RULES: dict[str, Callable[[Facts], Iterator[Advice]]] = {
-    "errors in the log": errors_in_log,
-    "memory over the bound": _memory_over_bound,
-    **{f"write stalls: {cause}": partial(_stalled, cause) for cause in _STALLS},
-    "write amplification": _write_amplification,
-    **ENGINE_RULES,
-    "flush too small": _small_flushes,
-    "index and filter misses": _index_and_filter_misses,
-    "hash index not pinned": _hash_index_unpinned,
-    "low bloom usefulness": _bloom_usefulness,
-    "read amplification on absent keys": _absent_keys,
-    "iterator pinning": _iterator_pinning,
-    "cache shared too thinly": _shared_too_thinly,
-    "space amplification": _space_amplification,
-    "tombstone density": _tombstones,
-    "too many small files": _small_files,
-    "too many open files": _open_files,
-    "known fault of the release": known_faults,
-}
+_OF_READERS = (_index_misses, _hash_index, _bloom, _absent_keys, _iterators, _thin_cache)
+_OF_DISK = (_space_amplification, _tombstones, _small_files, _open_files)
+_OF_WRITERS = (*map(_of_stalls, _STALLS), _write_amplification, *ENGINE_RULES, _small_flushes)
+_ALL = (errors_in_log, _memory, *_OF_WRITERS, *_OF_READERS, *_OF_DISK, known_faults)
+RULES = {each.name: each for each in _ALL}
 """Each rule by its name."""
 
 
@@ -672,7 +621,7 @@ def advice_on(facts: Facts) -> AdviceList:
     silent: dict[str, str] = {}
     for name, rule in RULES.items():
         try:
-            found += rule(facts)
+            found += rule.advice(facts)
         except Unjudged as unjudged:
             silent[name] = unjudged.why
     return AdviceList(found, silent)
