@@ -126,6 +126,16 @@ def parse_bytes(text: str | int) -> int:
     return int(number * _STEP ** " kmgtp".index(match[2].lower() or " "))
 
 
+def check_whole(name: str, value: object, *, least: int, hint: str) -> None:
+    """Refuse what is no whole number, or less than it may be; ``hint`` says what to give."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        message = f"{name} is {value!r}, which is no whole number."
+        raise ConfigurationError(message, hint=hint)
+    if value < least:
+        message = f"{name} is {value}: it has to be {least} or more."
+        raise ConfigurationError(message, hint=hint)
+
+
 def format_count(count: float | None) -> str:
     """Return a count with thousands separated; ``None`` is ``"unknown"``.
 

@@ -36,7 +36,7 @@ from kstoolkit.plots.marks import (
 )
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK
 from kstoolkit.records import counted
-from kstoolkit.rocksdb.memory.planning import profile_given
+from kstoolkit.rocksdb.profiles.named import profile_given
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -46,8 +46,8 @@ from kstoolkit.rocksdb.memory.planning import (
     LoggedMemory,
     logged_memory,
     plan_for,
-    profile_given,
 )
+from kstoolkit.rocksdb.profiles.named import profile_given
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -588,6 +588,7 @@ def _tickers(log: StoreLog | None, no_log: str, given: Mapping[str, int] | None)
     if log is None:
         return WriterTickers({}, Source.LOG, no_log)
     dumps = log.stats()
-    last = next((each.tickers for each in reversed(dumps) if each.tickers), {})
-    why_none = dumps.unknown or _NO_STATISTICS
-    return WriterTickers(last, Source.LOG) if last else WriterTickers({}, Source.LOG, why_none)
+    last = next((each.tickers for each in reversed(dumps) if each.tickers), None)
+    if last is None:
+        return WriterTickers({}, Source.LOG, dumps.unknown or _NO_STATISTICS)
+    return WriterTickers(last, Source.LOG)

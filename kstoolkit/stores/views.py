@@ -22,7 +22,7 @@ from kstoolkit.rocksdb.faults import (
     StorePermissionError,
 )
 from kstoolkit.rocksdb.files.finding import MissingFolderError
-from kstoolkit.rocksdb.files.ssts import Level, density
+from kstoolkit.rocksdb.files.ssts import Level, density, entries_in
 from kstoolkit.rocksdb.files.summary import NO_DAMAGE, StoreSummary
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
@@ -98,9 +98,7 @@ class StoreRecords(Records[_Row]):
                 return summary_in_all(self.path, dict(self.items()))  # type: ignore[arg-type] # as said
             case [Level()]:
                 return levels_in_all(rows)
-            case [MemoryParts()]:
-                return memory_in_all(self.path, rows)
-            case [MemoryInAll()]:
+            case [MemoryParts() | MemoryInAll()]:
                 return memory_in_all(self.path, rows)
             case [StoreLog()]:
                 return writes_in_all(rows)
@@ -318,7 +316,6 @@ def levels_in_all(each: Iterable[Level]) -> Records[Level]:
 
 
 def _level(family: str, number: int, each: list[Level]) -> Level:
-    entries, deletions = _sum(each, "num_entries") or 0, _sum(each, "num_deletions") or 0
     compressions = {one for row in _kinds(each, "compression") for one in row.split(", ")}
     return Level(
         column_family=family,
@@ -326,9 +323,7 @@ def _level(family: str, number: int, each: list[Level]) -> Level:
         num_files=_sum(each, "num_files") or 0,
         size_bytes=_sum(each, "size_bytes") or 0,
         raw_bytes=_sum(each, "raw_bytes"),
-        num_entries=entries,
-        num_deletions=deletions,
-        tombstone_density=density(deletions, entries),
+        **entries_in(each),
         compression=", ".join(sorted(compressions)) or None,
         smallest_key=min(level.smallest_key for level in each),
         largest_key=max(level.largest_key for level in each),
@@ -373,14 +368,11 @@ def memory_in_all(
     plan = plans_in_all(plans, lost) if plans else None
     is_known = plan is not None and not lost and all(it.formula_bytes is not None for it in each)
     needed = plan.total_bytes if plan is not None and is_known else None
-    rss, pss = (
-        next(
-            (size for it in each if (size := getattr(it, f"writer_{what}_bytes")) is not None), None
-        )
-        for what in ("rss", "pss")
-    )
+    values: dict[str, int | None] = {_FORMULA: needed}
+    for name in ("writer_rss_bytes", "writer_pss_bytes"):
+        values[name] = next((n for it in each if (n := getattr(it, name)) is not None), None)
+    rss = values["writer_rss_bytes"]
     rest = None if rss is None or needed is None else rss - needed
-    values = {"formula_bytes": needed, "writer_rss_bytes": rss, "writer_pss_bytes": pss}
     values["writer_not_accounted_for_bytes"] = rest
     whys = {_FORMULA: "; ".join(f"{name}: {why}" for name, why in lost.items())} if lost else {}
     whys |= {name: why for parts in each for name, why in parts.unknown.items()}

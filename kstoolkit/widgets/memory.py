@@ -9,8 +9,8 @@ from ipywidgets import BoundedIntText, Dropdown, HBox, Text, VBox
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, joined, plain, shortened
 from kstoolkit.records import counted
-from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory, profile_given
-from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
+from kstoolkit.rocksdb.profiles.named import profile_given, profile_named, profile_names
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.widgets.panel import (
     Newest,

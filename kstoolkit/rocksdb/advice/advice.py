@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, guessed
 from kstoolkit.records import Figure, Record, Records, Source, counted
 from kstoolkit.rocksdb.advice.enginemetrics import NO_METRICS, EngineMetrics
-from kstoolkit.rocksdb.memory.planning import check_whole
+from kstoolkit.units import check_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -282,12 +281,10 @@ def _check_tickers(tickers: object) -> None:
 
 def _check_names(given: Circumstances) -> None:
     known = list(Circumstances.__annotations__)
-    for name in given:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            guess = f"Did you mean {near[0]}? " if near else ""
-            message = f"advice() takes no {name}."
-            raise ConfigurationError(message, hint=f"{guess}It takes: {', '.join(known)}.")
+    for name in given.keys() - {*known}:
+        message = f"advice() takes no {name}."
+        hint = f"{guessed(name, known)}It takes: {', '.join(known)}."
+        raise ConfigurationError(message, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.files.damage import rows_of
 from kstoolkit.rocksdb.files.ssts import entries_in
-from kstoolkit.units import format_bytes
+from kstoolkit.units import check_whole, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,7 +99,8 @@ def key_stats_of(
     top: int = 10,
 ) -> KeyStats:
     """Return what a sample of a column family's rows, and its SST files, tell of its keys."""
-    _check(sample=sample, prefix_bytes=prefix_bytes, top=top)
+    for name, value in {"sample": sample, "prefix_bytes": prefix_bytes, "top": top}.items():
+        check_whole(name, value, least=1, hint="Leave it out for a value that fits most.")
     rows, is_complete = _sampled(handle, ssts, sample)
     prefixes = Counter(key[:prefix_bytes] for key, _ in rows).most_common(top)
     hot = [HotPrefix(prefix, count, count / len(rows)) for prefix, count in prefixes]
@@ -118,13 +118,6 @@ def key_stats_of(
         densest_file_tombstone_density=None if densest is None else densest.tombstone_density,
         unknown=_why(no_rows=not rows, no_files=not counts["num_entries"]),
     )
-
-
-def _check(**given: object) -> None:
-    for name, value in given.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            message = f"{name}={value!r}: it has to be a whole number, at least 1."
-            raise ConfigurationError(message, hint="Leave it out for a value that fits most.")
 
 
 def _why(*, no_rows: bool, no_files: bool) -> dict[str, str]:

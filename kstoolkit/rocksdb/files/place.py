@@ -95,10 +95,9 @@ class Locks:
         """Return whether a process has the store in a folder open; None where it can't be told."""
         if not sys.platform.startswith("linux"):
             return None
-        try:
-            return self._answer(folder / "LOCK")
-        except (OSError, ValueError):
-            return None
+        with suppress(OSError, ValueError):
+            return _ANSWERS.get(self._answer(bytes(folder / "LOCK").hex()))
+        return None
 
     def close(self) -> None:
         """End the other process."""
@@ -107,7 +106,7 @@ class Locks:
                 self._asking.communicate()
             self._asking = None
 
-    def _answer(self, file: Path) -> bool | None:
+    def _answer(self, file: str) -> str:
         if self._asking is None:
             self._asking = subprocess.Popen(  # noqa: S603 - this Python, and the text above
                 [sys.executable, "-I", "-S", "-c", _ASKING],
@@ -117,7 +116,7 @@ class Locks:
             )
         asking = self._asking
         if asking.stdin is None or asking.stdout is None:
-            return None
-        asking.stdin.write(f"{bytes(file).hex()}\n")
+            return ""
+        asking.stdin.write(f"{file}\n")
         asking.stdin.flush()
-        return _ANSWERS.get(asking.stdout.readline().strip())
+        return asking.stdout.readline().strip()

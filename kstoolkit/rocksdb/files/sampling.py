@@ -23,7 +23,7 @@ from rocksdict import AccessType, Options, Rdict, ReadOptions
 from kstoolkit.errors import FormatError
 from kstoolkit.records import Figure, Source
 from kstoolkit.rocksdb.faults import translated
-from kstoolkit.rocksdb.files.ssts import index_handle, varint_at
+from kstoolkit.rocksdb.files.ssts import entries_of, index_handle, varint_at
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def index_keys(path: Path) -> list[bytes]:
             start, size, is_user_key, is_delta = index_handle(file)
             file.seek(start)
             block = _unpacked(file.read(size + 1))
-        keys = list(_keys(block, is_delta=is_delta))
+        keys = [key for key, _ in entries_of(block, is_delta=is_delta)]
         return keys if is_user_key else [each[:-_TRAILER] for each in keys]
     except (IndexError, KeyError, ValueError, OSError) as error:
         message = f"the index of {path.name} can't be made out: it is damaged, or in partitions"
@@ -174,18 +174,3 @@ def _unpacked(stored: bytes) -> bytes:
     size, at = varint_at(block, 0)
     packed = block if _CODECS[kind] == "snappy" else block[at:]  # Snappy keeps its size itself
     return bytes(pa.Codec(_CODECS[kind]).decompress(packed, decompressed_size=size))
-
-
-def _keys(block: bytes, *, is_delta: bool) -> Iterator[bytes]:
-    """Yield an index's keys: entries whose values, where they are deltas, have no length."""
-    restarts = int.from_bytes(block[-4:], "little") & 0x7FFFFFFF
-    end, at, key = len(block) - 4 * (restarts + 1), 0, b""
-    while at < end:
-        shared, at = varint_at(block, at)
-        own, at = varint_at(block, at)
-        length, at = (0, at) if is_delta else varint_at(block, at)
-        key = key[:shared] + block[at : at + own]
-        at += own + length
-        for _ in range((1 if shared else 2) if is_delta else 0):
-            _, at = varint_at(block, at)
-        yield key

@@ -113,7 +113,8 @@ def new_scratch_folder(
             # A cleaner may take the folder, while it is empty, for a dead one's.
             with suppress(FileNotFoundError):
                 lock = os.open(path / _LOCK, _OPEN | os.O_CREAT | os.O_EXCL, 0o600)
-                if _is_locked_now(lock, path):
+                # Where the disk knows no locks, no cleaner gets one either.
+                if (locked := _locked(lock)) is None or (locked and _is_the_lock_of(lock, path)):
                     return ScratchFolder(path, lock, os.getpid())
                 os.close(lock)
     except UnicodeEncodeError as error:
@@ -155,25 +156,14 @@ def _clear(entry: os.DirEntry[str]) -> None:
         os.close(lock)
 
 
-def _is_locked_now(lock: int, path: Path) -> bool:
-    """Lock a folder just made; False if a cleaner was faster.
-
-    Where the disk knows no locks, no cleaner gets one either.
-    """
+def _locked(lock: int) -> bool | None:
+    """Lock a folder; False if another has its lock, None where the disk knows no locks."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        return True
-    return _is_the_lock_of(lock, path)
-
-
-def _locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+        return None
     return True
 
 

@@ -24,7 +24,7 @@ from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -48,11 +48,14 @@ _VARINT_BITS = 63
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """How an SST file ends; ``format_version`` is None for tables that are not block-based."""
+    """How an SST file ends; ``format_version`` is None for tables that are not block-based.
+
+    Where blocks begin, and their sizes; since version 6 the metaindex tells where the index is.
+    """
 
     format_version: int | None
-    metaindex_start: int
-    metaindex_bytes: int
+    metaindex: tuple[int, int] = (0, 0)
+    index: tuple[int, int] | None = None
 
 
 def read_footer(path: Path) -> Footer | None:
@@ -71,7 +74,7 @@ def read_properties(path: Path) -> dict[str, bytes]:
     """
     try:
         with path.open("rb") as file:
-            return _properties(file)
+            return _properties(file, _footer(file))
     except (IndexError, ValueError, KeyError) as error:
         message = f"The properties of {path.name} can't be made out."
         raise FormatError(message, hint="Is the file whole? The store's rows may be.") from error
@@ -85,25 +88,23 @@ def _footer(file: BinaryIO) -> Footer | None:
     tail = file.read(_FOOTER_BYTES)
     magic = int.from_bytes(tail[-8:], "little")
     if magic == _LEGACY_MAGIC:
-        return Footer(0, *_handle(tail[-_LEGACY_FOOTER_BYTES:], 0))
+        return Footer(0, *_handles(tail[-_LEGACY_FOOTER_BYTES:], 0))
     if magic in _OTHER_TABLES:
-        return Footer(None, 0, 0)
+        return Footer(None)
     if magic != _MAGIC or size < _FOOTER_BYTES:
         return None
     version = int.from_bytes(tail[-12:-8], "little")
     if version < _CHECKED_FOOTER:
-        return Footer(version, *_handle(tail, 1))
+        return Footer(version, *_handles(tail, 1))
     # checksum type 1 · magic 4 · checksum 4 · base context 4 · size of the metaindex 4
     size_bytes = int.from_bytes(tail[13:17], "little")
-    return Footer(version, size - _FOOTER_BYTES - _TRAILER_BYTES - size_bytes, size_bytes)
+    return Footer(version, (size - _FOOTER_BYTES - _TRAILER_BYTES - size_bytes, size_bytes))
 
 
-def _properties(file: BinaryIO) -> dict[str, bytes]:
-    footer = _footer(file)
+def _properties(file: BinaryIO, footer: Footer | None) -> dict[str, bytes]:
     if footer is None or footer.format_version is None:
         raise KeyError(file.name)
-    metaindex = _block(file, footer.metaindex_start, footer.metaindex_bytes)
-    return _block(file, *_handle(metaindex["rocksdb.properties"], 0))
+    return _block(file, _handles(_block(file, footer.metaindex)["rocksdb.properties"], 0)[0])
 
 
 def index_handle(file: BinaryIO) -> tuple[int, int, bool, bool]:
@@ -112,9 +113,8 @@ def index_handle(file: BinaryIO) -> tuple[int, int, bool, bool]:
     That is: keys without sequence numbers, and values of which only the first is whole. An index in
     partitions, or with the blocks' first keys, is a ValueError.
     """
-    footer, told = _footer(file), _properties(file)
-    if footer is None:
-        raise KeyError(file.name)
+    footer = _footer(file)
+    told = _properties(file, footer)
     kind = int.from_bytes(told.get("rocksdb.block.based.table.index.type", b"\0"), "little")
     if kind not in _FLAT_INDEXES:
         raise ValueError(kind)
@@ -122,44 +122,47 @@ def index_handle(file: BinaryIO) -> tuple[int, int, bool, bool]:
         bool(as_count(told.get(f"rocksdb.index.{name}")))
         for name in ("key.is.user.key", "value.is.delta.encoded")
     )
-    if (footer.format_version or 0) >= _CHECKED_FOOTER:
-        metaindex = _block(file, footer.metaindex_start, footer.metaindex_bytes)
-        return *_handle(metaindex["rocksdb.index"], 0), is_user_key, is_delta
-    size = file.seek(0, os.SEEK_END)
-    tail_bytes = _FOOTER_BYTES if footer.format_version else _LEGACY_FOOTER_BYTES
-    file.seek(size - tail_bytes)
-    tail = file.read(tail_bytes)
-    at = 1 if footer.format_version else 0
-    for _ in range(2):  # the metaindex's handle stands before
-        _, at = varint_at(tail, at)
-    return *_handle(tail, at), is_user_key, is_delta
+    index = footer.index if footer else None
+    if footer and index is None:
+        index = _handles(_block(file, footer.metaindex)["rocksdb.index"], 0)[0]
+    return *(index or (0, 0)), is_user_key, is_delta
 
 
-def _block(file: BinaryIO, start: int, size_bytes: int) -> dict[str, bytes]:
-    """Return the entries of a block: each key shares its beginning with the one before."""
+def _block(file: BinaryIO, handle: tuple[int, int]) -> dict[str, bytes]:
+    """Return the entries of a block that is not compressed."""
+    start, size_bytes = handle
     whole = file.seek(0, os.SEEK_END)
     if not 0 < size_bytes < _LARGEST_BLOCK or not 0 <= start <= whole - size_bytes:
         raise ValueError(size_bytes)
     file.seek(start)
-    block = file.read(size_bytes)
-    num_restarts = int.from_bytes(block[-4:], "little") & 0x7FFFFFFF
-    end = len(block) - 4 * (num_restarts + 1)
-    entries, at, key = {}, 0, b""
+    return {key.decode(): value for key, value in entries_of(file.read(size_bytes))}
+
+
+def entries_of(block: bytes, *, is_delta: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    """Yield keys and values of a block: each key shares its beginning with the one before.
+
+    Values of an index that are deltas have no length, and are not told.
+    """
+    restarts = int.from_bytes(block[-4:], "little") & 0x7FFFFFFF
+    end, at, key = len(block) - 4 * (restarts + 1), 0, b""
     while at < end:
         shared, at = varint_at(block, at)
         own, at = varint_at(block, at)
-        length, at = varint_at(block, at)
+        length, at = (0, at) if is_delta else varint_at(block, at)
         key = key[:shared] + block[at : at + own]
-        at += own
-        entries[key.decode()] = block[at : at + length]
-        at += length
-    return entries
+        at += own + length
+        yield key, block[at - length : at]
+        for _ in range((1 if shared else 2) if is_delta else 0):
+            _, at = varint_at(block, at)
 
 
-def _handle(data: bytes, at: int) -> tuple[int, int]:
-    start, at = varint_at(data, at)
-    size_bytes, _ = varint_at(data, at)
-    return start, size_bytes
+def _handles(data: bytes, at: int) -> list[tuple[int, int]]:
+    """Return where blocks begin, and their sizes: one, or two where there are two."""
+    numbers: list[int] = []
+    while at < len(data) and len(numbers) < 4:  # noqa: PLR2004 - of two blocks
+        number, at = varint_at(data, at)
+        numbers.append(number)
+    return list(zip(numbers[::2], numbers[1::2], strict=False))
 
 
 def varint_at(data: bytes, at: int) -> tuple[int, int]:
@@ -269,7 +272,7 @@ def density(num_deletions: int, num_entries: int) -> float | None:
     return num_deletions / num_entries if num_entries else None
 
 
-def entries_in(ssts: Sequence[Sst]) -> dict[str, Any]:
+def entries_in(ssts: Sequence[Sst | Level]) -> dict[str, Any]:
     """Return what files have of entries and tombstones together, by the names of the figures."""
     entries = sum(each.num_entries for each in ssts)
     deletions = sum(each.num_deletions for each in ssts)

@@ -100,9 +100,8 @@ class Flush(BackgroundJob):
 
     Parameters
     ----------
-    at, finished_at, column_family, job
-        See :class:`~kstoolkit.rocksdb.log.jobs.BackgroundJob`; ``status`` and
-        ``wasted_bytes`` too.
+    at, finished_at, column_family, job, status, wasted_bytes
+        See :class:`~kstoolkit.rocksdb.log.jobs.BackgroundJob`.
     reason
         Why, in RocksDB's words: ``"Write Buffer Full"``, ``"Shut down"`` ...; ``"Recovery"``.
     num_memtables, num_entries, num_deletes
@@ -173,9 +172,8 @@ class Compaction(BackgroundJob):
 
     Parameters
     ----------
-    at, finished_at, column_family, job
-        See :class:`~kstoolkit.rocksdb.log.jobs.BackgroundJob`; ``status`` and
-        ``wasted_bytes`` too.
+    at, finished_at, column_family, job, status, wasted_bytes
+        See :class:`~kstoolkit.rocksdb.log.jobs.BackgroundJob`.
     reason
         Why, in RocksDB's words: ``"LevelL0FilesNum"``, ``"UniversalSizeRatio"`` ...
     from_levels, to_level
@@ -348,10 +346,9 @@ class JobEvents:
         lasted = self.lasted_micros
         if lasted is None:
             lasted = number_in(self.finished, "compaction_time_micros")
-        if lasted is None:
-            began = number_in(self.started, "time_micros")
-            ended = number_in(self.finished, "time_micros")
-            lasted = None if began is None or ended is None else ended - began
+        began, ended = (number_in(each, "time_micros") for each in (self.started, self.finished))
+        if lasted is None and began is not None and ended is not None:
+            lasted = ended - began
         return _in_ms(lasted)
 
     def add_file(self, event: Event) -> None:
@@ -366,14 +363,13 @@ class JobEvents:
 
     def why_unknown(self, values: dict[str, Any]) -> dict[str, str]:
         """Return why each value that is None is unknown."""
+        why = "this version of RocksDB doesn't log it"
         if self.failed:
             why = f"it was not finished: {self.status}"
         elif not self.finished:
             why = "the log doesn't tell that it finished"
         elif not self.started:
             why = "the log doesn't tell of its start: it was rotated away, or cut"
-        else:
-            why = "this version of RocksDB doesn't log it"
         return {name: why for name, value in values.items() if value is None}
 
     def record(self) -> Flush | Compaction:
@@ -612,11 +608,8 @@ class Stall(Record):
 
 
 def _cause(text: str) -> tuple[str | None, int | None]:
-    for cause, pattern in _CAUSES:
-        match = pattern.search(text)
-        if match:
-            return cause, int(match[1])
-    return None, None
+    found = ((cause, pattern.search(text)) for cause, pattern in _CAUSES)
+    return next(((cause, int(match[1])) for cause, match in found if match), (None, None))
 
 
 NO_SPACE, CORRUPTION, IO_ERROR = "no space left", "corruption", "io error"

@@ -136,18 +136,16 @@ class StoreLog(Record):
 
     def stalls(self) -> LogRows[Stall]:
         """Return where stalls began."""
-        found = [stall for at, line in self.stamped_lines() if (stall := Stall.of_line(line, at))]
-        return LogRows(self._kept(found), "stalls", self._untold("warn"))
+        found = (Stall.of_line(line, at) for at, line in self.stamped_lines())
+        return LogRows(self._kept(filter(None, found)), "stalls", self._untold("warn"))
 
     def errors(self) -> LogRows[LoggedError]:
         """Return the errors: a writer at level ERROR, as Kafka Streams, logs nothing else.
 
         A disk that is full to the last byte takes no line either.
         """
-        found = [
-            each for at, line in self.stamped_lines() if (each := LoggedError.of_line(line, at))
-        ]
-        return LogRows(self._kept(found), "errors", self._untold("error"))
+        found = (LoggedError.of_line(line, at) for at, line in self.stamped_lines())
+        return LogRows(self._kept(filter(None, found)), "errors", self._untold("error"))
 
     def events(self) -> LogRows[LogEvent]:
         """Return jobs, moves, stalls and errors in order of time; each says its kind."""

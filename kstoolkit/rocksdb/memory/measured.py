@@ -20,8 +20,7 @@ import pyarrow as pa
 from kstoolkit.errors import InputError, Option, naming
 from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.files.ssts import known_total
-from kstoolkit.rocksdb.memory.planning import check_whole
-from kstoolkit.units import format_bytes
+from kstoolkit.units import check_whole, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from kstoolkit.errors import ConfigurationError, Option, naming
 from kstoolkit.records import Figure, Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.files.ssts import known_total
-from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_named, profile_names
-from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.units import format_bytes, format_count, parse_bytes
+from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_given, profile_named
+from kstoolkit.units import check_whole, format_bytes, format_count, parse_bytes
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.log.lines import LoggedOption
+    from kstoolkit.rocksdb.profiles.profile import Profile
 
 
 _HANDLE_BYTES = 8  # offset and size of a block, as variable-length numbers
@@ -255,16 +255,6 @@ def _one(term: str, formula: str, origin: str, size_bytes: int) -> MemoryTerm:
     """Return a term that all instances have together, one object, which its origin names."""
     found = MemoryTerm(term, formula, origin, size_bytes, 1, size_bytes, shared=True)
     return replace(found, objects={origin: size_bytes})
-
-
-def check_whole(name: str, value: object, *, least: int, hint: str) -> None:
-    """Refuse what is no whole number, or less than it may be; ``hint`` says what to give."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        message = f"{name} is {value!r}, which is no whole number."
-        raise ConfigurationError(message, hint=hint)
-    if value < least:
-        message = f"{name} is {value}: it has to be {least} or more."
-        raise ConfigurationError(message, hint=hint)
 
 
 _FROM_FILE = re.compile(r"What RocksDB .* was given for .*, by (\S+)\.")
@@ -553,7 +543,9 @@ def plan_memory(
     )
     planned = base.changed(**options) if options else base
     told = counts | data | {"column_families": column_families, "profile": planned}
-    return replace(_plan_of(planned, given), given=told)
+    parts = (_memtable_term, _cache_term, _index_term, _filter_term)
+    terms = [part(planned, given) for part in parts]
+    return replace(_summed(terms, planned, given), given=told)
 
 
 def _check_not_given(told: Mapping[str, int | None]) -> None:
@@ -561,11 +553,6 @@ def _check_not_given(told: Mapping[str, int | None]) -> None:
         if value not in {None, 1}:
             message = f"{name}={value} is given, and the stores that were found tell it themselves."
             raise ConfigurationError(message, hint="Leave it out, or give a profile instead.")
-
-
-def _plan_of(profile: Profile, given: _Given) -> MemoryPlan:
-    parts = (_memtable_term, _cache_term, _index_term, _filter_term)
-    return _summed([part(profile, given) for part in parts], profile, given)
 
 
 def _summed(terms: list[MemoryTerm], profile: Profile, given: _Given) -> MemoryPlan:
@@ -589,20 +576,6 @@ def _summed(terms: list[MemoryTerm], profile: Profile, given: _Given) -> MemoryP
         is_strict=bool(profile.strict_capacity_limit),
         unknown=unknown,
     )
-
-
-def profile_given(profile: Profile | str | os.PathLike[str] | None) -> Profile:
-    """Return the profile that was given: itself, by its name, or by a path; RocksDB's own if None.
-
-    What is neither the name of a profile nor a path with an OPTIONS file is an InputError.
-    """
-    if profile is None:
-        return Profile()
-    if isinstance(profile, Profile):
-        return profile
-    if isinstance(profile, str) and profile in profile_names():
-        return profile_named(profile)
-    return Profile.from_options(profile)
 
 
 def _origin_of(profile: Profile) -> str:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kstoolkit.rocksdb.profiles.presets import PRESET_NAMES, bounded_options, named_options
 from kstoolkit.rocksdb.profiles.profile import Profile
+
+if TYPE_CHECKING:
+    import os
 
 
 def profile_names() -> tuple[str, ...]:
@@ -68,3 +73,15 @@ def profile_named(
     8388608
     """
     return Profile(**named_options(name, total_bytes=total_bytes, stores=stores))
+
+
+def profile_given(profile: Profile | str | os.PathLike[str] | None) -> Profile:
+    """Return the profile that was given: itself, by its name, or by a path; RocksDB's own if None.
+
+    What is neither the name of a profile nor a path with an OPTIONS file is an InputError.
+    """
+    if profile is None or isinstance(profile, Profile):
+        return profile or Profile()
+    if isinstance(profile, str) and profile in PRESET_NAMES:
+        return profile_named(profile)
+    return Profile.from_options(profile)

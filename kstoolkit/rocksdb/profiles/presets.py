@@ -19,7 +19,7 @@ from typing import Any
 
 from kstoolkit.errors import ConfigurationError, guessed
 from kstoolkit.rocksdb.profiles.options import ROCKSDB, Left, OptionSet
-from kstoolkit.units import format_bytes
+from kstoolkit.units import check_whole, format_bytes
 
 KAFKA_STREAMS, SPARK = "kafka_streams", "spark"
 ENGINES = (ROCKSDB, KAFKA_STREAMS, SPARK)
@@ -161,14 +161,9 @@ _LARGEST_MEMTABLE_BYTES = 64 << 20
 
 def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
     """Return what :func:`kstoolkit.rocksdb.profiles.named.bounded_memory` sets, with its name."""
-    given: dict[str, object] = {"total_bytes": total_bytes, "stores": stores}
-    for name, value in given.items():
-        if not isinstance(value, int) or isinstance(value, bool):
-            message = f"{name} is {value!r}, which is no whole number."
-            raise ConfigurationError(message, hint="Such as bounded_memory(512 << 20, stores=8).")
-    if stores < 1:
-        message = f"There can't be {stores} stores."
-        raise ConfigurationError(message, hint="Give how many are open at once, such as stores=8.")
+    such = "Such as bounded_memory(512 << 20, stores=8)."
+    check_whole("total_bytes", total_bytes, least=0, hint=such)
+    check_whole("stores", stores, least=1, hint=such)
     whose = "one store" if stores == 1 else f"{stores} stores together"
     memtables_bytes = total_bytes // 2
     return {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.formats.streams.kinds import OFFSETS
 from kstoolkit.records import Records
-from kstoolkit.rocksdb.files.ssts import density, known_total
+from kstoolkit.rocksdb.files.ssts import entries_in, known_total
 from kstoolkit.stores.growth.records import CheckpointUse, Deletions, Eviction, LevelUse
 
 if TYPE_CHECKING:
@@ -82,17 +82,10 @@ def deletions_of(files: Sequence[StoreFiles], num_on_disk: int) -> Deletions:
 
 
 def _level(level: int, files: list[Sst]) -> LevelUse:
-    entries = sum(each.num_entries for each in files)
-    deletions = sum(each.num_deletions for each in files)
-    return LevelUse(
-        level=level,
-        num_files=len(files),
-        size_bytes=sum(each.size_bytes for each in files),
-        num_entries=entries,
-        num_deletions=deletions,
-        tombstone_density=density(deletions, entries),
-        unknown={} if entries else {"tombstone_density": _NO_FILES},
-    )
+    entries = entries_in(files)
+    size_bytes = sum(each.size_bytes for each in files)
+    unknown = {} if entries["num_entries"] else {"tombstone_density": _NO_FILES}
+    return LevelUse(level, len(files), size_bytes, **entries, unknown=unknown)
 
 
 _TTL = "ttlExpirationMs"

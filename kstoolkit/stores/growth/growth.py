@@ -36,7 +36,7 @@ from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.spark.sparkstore import SparkStore
-from kstoolkit.units import parse_duration
+from kstoolkit.units import check_whole, parse_duration
 
 if TYPE_CHECKING:
     import os
@@ -68,7 +68,9 @@ def _measured_growth(
     RocksDBs, one or one a segment, each looked at before the next is asked for; they tell of
     deletions. ``fields`` of Spark's keys are summed up by; without, keys are whole.
     """
-    _check(top=top, prefix_bytes=prefix_bytes)
+    for name, value in {"top": top, "prefix_bytes": prefix_bytes}.items():
+        if value is not None:
+            check_whole(name, value, least=1, hint="Leave it out for a value that fits most.")
     source = cast("RowSource", getattr(store, "source", store))
     segments: Records[FoundSegment] = Records((), "segments") if found is None else found.segments
     now_ms = None if now is None else moment_ms(now)
@@ -128,13 +130,6 @@ def _no_rows_yet(
         prefix_bytes=prefix_bytes,
         fields=None if fields is None else FieldTally(fields),
     )
-
-
-def _check(**given: int | None) -> None:
-    for name, value in given.items():
-        if value is not None and value < 1:
-            message = f"{name}={value}: it has to be at least 1."
-            raise ConfigurationError(message, hint="Leave it out for a value that fits most.")
 
 
 def _unknown(tallies: Tallies, found: FoundStore | None, why_no_ages: str | None) -> dict[str, str]:

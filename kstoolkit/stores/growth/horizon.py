@@ -14,7 +14,7 @@ of windows and sessions     when the window ended    the moment given, else the 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import naming
@@ -226,38 +226,30 @@ def expired_of(
     checkpoint: CheckpointUse | None = None,
 ) -> Expired:
     """Return what is past the retention, the watermark or a time to live, and still there."""
+    told: dict[str, int] = {}
     unknown: dict[str, str] = {}
-    below = None
     if horizon.kept_from_ms is None:
         unknown |= dict.fromkeys(("num_rows", "data_bytes"), horizon.unknown["kept_from_ms"])
     else:
-        below = tallies.times.spans().below(horizon.kept_from_ms)
-    past = [each for each in segments if each.is_past]
-    judged = bool(segments) and all(each.is_past is not None for each in segments)
-    if not judged:
+        told |= asdict(tallies.times.spans().below(horizon.kept_from_ms))
+    past = [each.size_bytes for each in segments if each.is_past]
+    if segments and all(each.is_past is not None for each in segments):
+        told |= {"num_past_segments": len(past), "past_segments_bytes": sum(past)}
+    else:
         why = _why_not_past(horizon) if segments else "the store has no segments of its own"
         unknown |= dict.fromkeys(("num_past_segments", "past_segments_bytes"), why)
-    if horizon.watermark_ms is None:
-        no_watermark = ("num_below_watermark", "below_watermark_bytes")
+    names = ("num_below_watermark", "below_watermark_bytes")
+    if horizon.watermark_ms is not None:
+        told |= dict(zip(names, (tallies.num_below, tallies.below_bytes), strict=True))
+    else:
         why = "no watermark was given" if checkpoint is None else checkpoint.why_no_watermark
-        unknown |= dict.fromkeys(no_watermark, why)
-    has_watermark = horizon.watermark_ms is not None
-    has_ttl = checkpoint is not None and checkpoint.eviction is Eviction.TTL
-    if not has_ttl:
-        unknown |= dict.fromkeys(("num_past_ttl", "past_ttl_bytes"), _NO_TTL)
-    return Expired(
-        num_rows=None if below is None else below.num_rows,
-        data_bytes=None if below is None else below.data_bytes,
-        error_rows=0 if below is None else below.error_rows,
-        error_bytes=0 if below is None else below.error_bytes,
-        num_past_segments=len(past) if judged else None,
-        past_segments_bytes=sum(each.size_bytes for each in past) if judged else None,
-        num_below_watermark=tallies.num_below if has_watermark else None,
-        below_watermark_bytes=tallies.below_bytes if has_watermark else None,
-        num_past_ttl=tallies.num_below if has_ttl else None,
-        past_ttl_bytes=tallies.below_bytes if has_ttl else None,
-        unknown=unknown,
-    )
+        unknown |= dict.fromkeys(names, why)
+    names = ("num_past_ttl", "past_ttl_bytes")
+    if checkpoint is not None and checkpoint.eviction is Eviction.TTL:
+        told |= dict(zip(names, (tallies.num_below, tallies.below_bytes), strict=True))
+    else:
+        unknown |= dict.fromkeys(names, _NO_TTL)
+    return Expired(**told, unknown=unknown)
 
 
 def segments_of(

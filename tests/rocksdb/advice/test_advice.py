@@ -153,7 +153,7 @@ def test_memory_of_a_capped_profile_and_by_the_writer_s_metrics(quiet: Path) -> 
         ({"pid": "self"}, "pid is 'self'"),
         ({"tickers": 3}, "tickers is 3, which is no mapping"),
         ({"tickers": {"rocksdb.bloom.filter.useful": "many"}}, "useful'] is 'many'"),
-        ({"bound": 3}, "advice\\(\\) takes no bound.*\n.*Did you mean bound_bytes"),
+        ({"bound": 3}, "advice\\(\\) takes no bound.*\n.*Did you mean 'bound_bytes'"),
     ],
 )
 def test_circumstances_that_make_no_sense_are_refused(

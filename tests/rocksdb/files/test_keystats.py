@@ -99,15 +99,15 @@ def test_a_single_row_is_named_as_one(tmp_path: Path) -> None:
 
 
 def test_nothing_can_be_told_of_no_rows(store: Store) -> None:
-    with pytest.raises(ConfigurationError, match="sample=0"):
+    with pytest.raises(ConfigurationError, match="sample is 0"):
         store.key_stats(0)
-    with pytest.raises(ConfigurationError, match="prefix_bytes=0"):
+    with pytest.raises(ConfigurationError, match="prefix_bytes is 0"):
         store.key_stats(prefix_bytes=0)
-    with pytest.raises(ConfigurationError, match="top=-1"):
+    with pytest.raises(ConfigurationError, match="top is -1"):
         store.key_stats(top=-1)
 
 
 @pytest.mark.parametrize("wrong", [1.5, "many", True, None])
 def test_a_sample_that_is_no_whole_number_is_refused(wrong: Any, store: Store) -> None:
-    with pytest.raises(ConfigurationError, match="has to be a whole number"):
+    with pytest.raises(ConfigurationError, match="which is no whole number"):
         store.key_stats(sample=wrong)

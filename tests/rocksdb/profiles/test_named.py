@@ -120,7 +120,7 @@ def test_bounded_memory_shares_all_that_can_be_shared() -> None:
     ("total_bytes", "stores", "said"),
     [
         (1 << 20, 100, "2.6 KiB a memtable"),
-        (1 << 30, 0, "can't be 0 stores"),
+        (1 << 30, 0, "stores is 0: it has to be 1 or more"),
         ("1G", 1, "total_bytes is '1G', which is no whole number"),
         (1 << 30, 1.5, r"stores is 1\.5"),
         (1 << 30, None, "stores is None"),
