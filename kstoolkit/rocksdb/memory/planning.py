@@ -140,7 +140,8 @@ def _memtable_term(profile: Profile, given: _Given) -> MemoryTerm:
         formula, origin = "write_buffer_manager_bytes", given.origin("write_buffer_manager_bytes")
         if profile.write_buffer_manager_in_cache:
             formula, budget = f"{_INSIDE}, which pays for them", 0
-        return _one("memtables", formula, origin, budget)
+        once = {"shared": True, "objects": {origin: budget}}
+        return _term("memtables", formula, origin, budget, 1, **once)
     size, number = profile.write_buffer_size, profile.max_write_buffer_number
     each = None if size is None or number is None else size * number * given.column_families
     formula = "write_buffer_size x max_write_buffer_number x column families"
@@ -152,9 +153,9 @@ def _cache_term(profile: Profile, given: _Given) -> MemoryTerm:
     """Return the block cache: of each instance, or of all."""
     name = "block_cache_bytes"
     size, origin, why = profile.block_cache_bytes, given.origin(name), _why(profile, name)
-    if profile.block_cache_shared and size is not None:
-        return _one("block cache", name, origin, size)
-    return _term("block cache", name, origin, size, given.instances, why=why)
+    once = bool(profile.block_cache_shared and size is not None)
+    more = {"shared": True, "objects": {origin: size}} if once else {}
+    return _term("block cache", name, origin, size, 1 if once else given.instances, why=why, **more)
 
 
 def _index_term(profile: Profile, given: _Given) -> MemoryTerm:
@@ -166,7 +167,7 @@ def _index_term(profile: Profile, given: _Given) -> MemoryTerm:
     if profile.cache_index_and_filter_blocks:
         return _inside("index blocks", given)
     if given.index_bytes is not None:
-        return _of_files("index blocks", "index_bytes", given.index_bytes, given)
+        return _of_files("index blocks", "index_bytes of the SST files", given.index_bytes, given)
     formula = f"min(keys, keys x (key + value) / block_size) x (key + {_HANDLE_BYTES}){_ABOUT}"
     each = None
     if given.keys is not None and given.key_bytes is not None and given.value_bytes is not None:
@@ -186,7 +187,9 @@ def _filter_term(profile: Profile, given: _Given) -> MemoryTerm:
     if profile.cache_index_and_filter_blocks:
         return _inside("filter blocks", given)
     if given.filter_bytes is not None:
-        return _of_files("filter blocks", "filter_bytes", given.filter_bytes, given)
+        return _of_files(
+            "filter blocks", "filter_bytes of the SST files", given.filter_bytes, given
+        )
     bits = profile.bloom_bits_per_key
     if bits == 0:
         return _term("filter blocks", "no filter", origin, 0, given.instances)
@@ -226,9 +229,9 @@ def _inside(
     return _term(term, formula, given.origin(option), 0, given.instances)
 
 
-def _of_files(term: str, figure: str, size_bytes: int, given: _Given) -> MemoryTerm:
-    known = _term(term, f"{figure} of the SST files", Source.STORE, size_bytes, given.instances)
-    return replace(known, source=Source.STORE)
+def _of_files(term: str, formula: str, size_bytes: int, given: _Given) -> MemoryTerm:
+    store = Source.STORE
+    return _term(term, formula, store, size_bytes, given.instances, source=store)
 
 
 def _why(profile: Profile, *options: str) -> str:
@@ -244,17 +247,12 @@ def _term(
     count: int,
     *,
     why: str = "",
+    **more: Any,
 ) -> MemoryTerm:
-    if each_bytes is None:
-        unknown = dict.fromkeys(("each_bytes", "total_bytes"), why)
-        return MemoryTerm(term, formula, origin, None, count, None, unknown=unknown)
-    return MemoryTerm(term, formula, origin, each_bytes, count, each_bytes * count)
-
-
-def _one(term: str, formula: str, origin: str, size_bytes: int) -> MemoryTerm:
-    """Return a term that all instances have together, one object, which its origin names."""
-    found = MemoryTerm(term, formula, origin, size_bytes, 1, size_bytes, shared=True)
-    return replace(found, objects={origin: size_bytes})
+    """Return a term; of what all instances have together, ``origin`` names the one object."""
+    total = None if each_bytes is None else each_bytes * count
+    unknown = {} if total is not None else dict.fromkeys(("each_bytes", "total_bytes"), why)
+    return MemoryTerm(term, formula, origin, each_bytes, count, total, unknown=unknown, **more)
 
 
 _FROM_FILE = re.compile(r"What RocksDB .* was given for .*, by (\S+)\.")
@@ -689,7 +687,9 @@ def plan_for(
     blocks = outside[0].profile if ssts else base
     terms = [part(families, given, engine, logged) for part in (_memtables_of, _caches_of)]
     terms += [_index_term(blocks, given), _filter_term(blocks, given)]
-    terms += [_files_term(sum(len(each.ssts) for each in families), given)]
+    readers = sum(len(each.ssts) for each in families) * _READER_BYTES
+    formula = f"SST files x {_READER_BYTES}, beside index and filter"
+    terms += [_of_files("open files", formula, readers, given)]
     if logged.caches and base.block_cache_bytes is None:
         strict = [each.get("strict_capacity_limit") == "1" for each in logged.caches.values()]
         base = base.changed(strict_capacity_limit=all(strict))
@@ -708,9 +708,8 @@ def _memtables_of(
     formula = f"max_write_buffer_number x ({size}) + 2 KiB, that alone where nothing is written"
     origin, why = given.origin(*_MEMTABLES), _why(base, *_MEMTABLES)
     each = known_total(parts.values())
-    term = _term("memtables", formula, origin, each, given.instances, why=why)
-    objects = {} if logged.manager is None else {logged.manager: 0}
-    return replace(term, parts=known, objects=objects)
+    told = {"parts": known, "objects": {} if logged.manager is None else {logged.manager: 0}}
+    return _term("memtables", formula, origin, each, given.instances, why=why, **told)
 
 
 def _most_in_memtables(family: Family, engine: EngineUse) -> int | None:
@@ -741,22 +740,22 @@ def _caches_of(
             most = min(size, small.get(family.name, size))  # it can't hold more than there is
             objects[address] = max(most, objects.get(address, 0))
     if objects:
-        return replace(_cache(sum(objects.values()), logged.origin, given), objects=objects)
+        return _cache(sum(objects.values()), logged.origin, given, objects=objects)
     own = profile_named(engine.profile or "kafka_streams")
     is_own = all(getattr(own, name) == getattr(base, name) for name in _OF_TABLES)
     if engine.profile is None or not is_own:
         return _cache_term(_with_unknown_cache(base), given)
     origin = f"inferred from {_origin_of(own)}: neither OPTIONS nor the writer's log tells of one"
     each = (own.block_cache_bytes or 0) + sum(small.values())
-    return replace(_cache(each, origin, given), is_inferred=True)
+    return _cache(each, origin, given, is_inferred=True)
 
 
 _OF_TABLES = ("block_size", "bloom_bits_per_key", "cache_index_and_filter_blocks")
 """An engine whose tables have other ones than its own is taken to have another cache, too."""
 
 
-def _cache(each_bytes: int, origin: str, given: _Given) -> MemoryTerm:
-    return _term("block cache", "block_cache_bytes", origin, each_bytes, given.instances)
+def _cache(each_bytes: int, origin: str, given: _Given, **more: Any) -> MemoryTerm:
+    return _term("block cache", "block_cache_bytes", origin, each_bytes, given.instances, **more)
 
 
 def _at(term: MemoryTerm, address: str | None) -> MemoryTerm:
@@ -764,12 +763,6 @@ def _at(term: MemoryTerm, address: str | None) -> MemoryTerm:
     if not term.shared or address is None:
         return term
     return replace(term, objects={address: term.total_bytes or 0})
-
-
-def _files_term(number: int, given: _Given) -> MemoryTerm:
-    formula = f"SST files x {_READER_BYTES}, beside index and filter"
-    found = _term("open files", formula, Source.STORE, number * _READER_BYTES, given.instances)
-    return replace(found, source=Source.STORE)
 
 
 def _with_unknown_cache(profile: Profile) -> Profile:

@@ -16,7 +16,7 @@ from kstoolkit.records import Closing, Viewed
 from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.stores.comparing.sides import ROW, rows_from
 from kstoolkit.stores.rows.readable import SHOWN_ROWS, limited
-from kstoolkit.stores.rows.rows import FamilyRow, decoded_rows, json_text, value_text
+from kstoolkit.stores.rows.rows import decoded_rows, json_text, value_text
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Difference:
             "value_hex_a": None if raw[0] is None else raw[0].hex(),
             "value_hex_b": None if raw[1] is None else raw[1].hex(),
         }
-        families = [each.family for each in sides if isinstance(each, FamilyRow)]
+        families = [each.family for each in sides if each and "family" in each.beside]
         return told | ({"family": families[-1]} if families else {})
 
 

@@ -11,7 +11,7 @@ import json
 import math
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import starmap
+from itertools import repeat, starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -148,6 +148,8 @@ class StoreRow:
     details
         What this kind of store holds beside that, by name: see
         :func:`~kstoolkit.stores.rows.rows._details_of`. Empty for most kinds.
+    beside
+        Whose a row of Spark's is, where its store has several: its ``family``, its ``partition``.
     """
 
     key: Any
@@ -161,6 +163,17 @@ class StoreRow:
     problem: str | None = None
     is_expiry: bool = field(default=False, kw_only=True)
     details: dict[str, Any] = field(default_factory=dict, kw_only=True, hash=False)
+    beside: dict[str, Any] = field(default_factory=dict, kw_only=True, hash=False)
+
+    @property
+    def family(self) -> str | None:
+        """The column family that it is of; None of a store without several."""
+        return self.beside.get("family")
+
+    @property
+    def partition(self) -> int | None:
+        """The partition that it is of; None of a store of one."""
+        return self.beside.get("partition")
 
     def __str__(self) -> str:
         r"""Return the row as people read it.
@@ -175,6 +188,11 @@ class StoreRow:
         >>> print(StoreRow("a", 7, None, None, 0, None, b"a", b"7", details=told))
         'a' left at 1970-01-01 00:00:00.000: 7
         """
+        family = "" if self.family is None else f"{self.family} "
+        part = "" if self.partition is None else f" (partition {self.partition})"
+        return f"{family}{self._text()}{part}"
+
+    def _text(self) -> str:
         if self.problem is not None:  # which is what both cells would say
             raw = f"{_hex_text(self.key_bytes)}: {_hex_text(self.value_bytes)}"
             return f"{raw} ({self.problem})"
@@ -210,7 +228,7 @@ class StoreRow:
             "key_hex": self.key_bytes.hex(),
             "value_hex": _hex(self.value_bytes),
         }
-        return fields | {"details": self.details} if self.details else fields
+        return fields | ({"details": self.details} if self.details else {}) | self.beside
 
 
 def _hex(raw: bytes | None) -> str | None:
@@ -450,22 +468,6 @@ def _read_detail(column: pa.Array, serde: Serde) -> Detail:
 BYTES = serde_of("bytes")
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyRow(StoreRow):
-    """A row of a store with column families, and the name of its own."""
-
-    family: str | None = None
-
-    def __str__(self) -> str:
-        # Not by super(): it does not work in a class that slots have made anew.
-        row = StoreRow.__str__(self)
-        return row if self.family is None else f"{self.family} {row}"
-
-    def to_dict(self, store: str) -> dict[str, Any]:
-        """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name."""
-        return StoreRow.to_dict(self, store) | {"family": self.family}
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class DecodedRows:
     """Rows of one store, column by column.
@@ -502,14 +504,18 @@ class DecodedRows:
             (raw.problems.get(position) for position in range(len(self))),
             strict=True,
         )
-        if self.details:
-            told = zip(columns, self._told(), strict=True)
-            return (StoreRow(*cells, details=details) for cells, details in told)
-        family = raw.details.get("family")
-        if family is None:
+        told = {name: each.to_list() for name, each in self.details.items()}
+        beside = {name: column.to_pylist() for name, column in self._beside().items()}
+        is_expiry = "expires" in raw.details
+        if not (told or beside or is_expiry):
             return starmap(StoreRow, columns)
-        named = zip(columns, family.to_pylist(), strict=True)
-        return starmap(FamilyRow, ((*cells, name) for cells, name in named))
+        rows = zip(columns, _by_row(told, len(self)), _by_row(beside, len(self)), strict=True)
+        return (
+            StoreRow(*cells, is_expiry=is_expiry, details=details, beside=whose)
+            if cells[-1] is None
+            else StoreRow(*cells, is_expiry=is_expiry, beside=whose)  # a torn one has no details
+            for cells, details, whose in rows
+        )
 
     @property
     def num_undecoded(self) -> int:
@@ -527,8 +533,8 @@ class DecodedRows:
 
         Keys and values have the type of their serde; where that has none of its own, as with JSON
         and a user's callable, they are JSON text. Where one could not be read it is null, and
-        ``problem`` says why. Rows of column families tell their ``family``, and each detail has a
-        column of its name; times have it without ``_ms``.
+        ``problem`` says why. Each detail has a column of its name; times have it without ``_ms``.
+        Rows of column families tell their ``family``, and those of partitions their ``partition``.
         """
         raw = self.raw
         times = (raw.window_start_ms, raw.window_end_ms, raw.timestamp_ms)
@@ -546,17 +552,13 @@ class DecodedRows:
             "value_bytes": raw.value.to_arrow(),
             "problem": self._problems(),
         }
-        if "family" in raw.details:
-            columns["family"] = raw.details["family"]
         told = {name.removesuffix("_ms"): each.to_arrow() for name, each in self.details.items()}
-        return pa.table(columns | told)
+        return pa.table(columns | told | self._beside())
 
-    def _told(self) -> Iterator[dict[str, Any]]:
-        """Yield the details of each row; a torn one has none."""
-        cells = zip(*(each.to_list() for each in self.details.values()), strict=True)
-        for position, told in enumerate(cells):
-            is_torn = position in self.raw.problems
-            yield {} if is_torn else dict(zip(self.details, told, strict=True))
+    def _beside(self) -> dict[str, pa.Array]:
+        """Return whose rows of Spark's are; a partition beside a topic is the topic's."""
+        names = () if "topic" in self.raw.details else ("family", "partition")
+        return {name: self.raw.details[name] for name in names if name in self.raw.details}
 
     def _problems(self) -> pa.Array:
         why: dict[int, str] = {}
@@ -584,6 +586,12 @@ def _read(raw: RowColumns, column: ByteColumn, serde: Serde) -> Decoded:
     bare = type(column)(column.data, column.starts, column.ends, column.is_null | torn)
     decoded = serde.decode(bare)
     return Decoded(decoded.values, decoded.problems | raw.problems)
+
+
+def _by_row(columns: Mapping[str, list[Any]], length: int) -> Iterator[dict[str, Any]]:
+    """Yield what each row has in some columns, by their names."""
+    cells = zip(*columns.values(), strict=True) if columns else repeat((), length)
+    return (dict(zip(columns, each, strict=True)) for each in cells)
 
 
 def _listed(column: pa.Array | None, length: int) -> list[Any]:

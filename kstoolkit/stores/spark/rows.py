@@ -11,9 +11,8 @@ are given, such as the user of all windows, all rows are read, and those columns
 from __future__ import annotations
 
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -27,7 +26,7 @@ from kstoolkit.formats.spark.keys import FAMILY_BYTES, family_ids, written_key, 
 from kstoolkit.formats.spark.rows import RowTimes
 from kstoolkit.formats.spark.unsaferow import read_rows
 from kstoolkit.stores.rows.readable import Rows
-from kstoolkit.stores.rows.rows import DecodedRows, FamilyRow, StoreRow, row_batches
+from kstoolkit.stores.rows.rows import row_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,58 +37,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.rows import Family, StoreLayout
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import SerdeLike
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionRow(StoreRow):
-    """A row, and the number of its partition."""
-
-    partition: int | None = None
-
-    def __str__(self) -> str:
-        # Not by super(): it does not work in a class that slots have made anew.
-        return f"{StoreRow.__str__(self)} (partition {self.partition})"
-
-    def to_dict(self, store: str) -> dict[str, Any]:
-        """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name."""
-        return StoreRow.to_dict(self, store) | {"partition": self.partition}
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyPartitionRow(FamilyRow):
-    """A row of a store with column families, the name of its own, and its partition."""
-
-    partition: int | None = None
-
-    def __str__(self) -> str:
-        return f"{FamilyRow.__str__(self)} (partition {self.partition})"
-
-    def to_dict(self, store: str) -> dict[str, Any]:
-        """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name."""
-        return FamilyRow.to_dict(self, store) | {"partition": self.partition}
-
-
-class _DecodedParts(DecodedRows):
-    """Rows of which all columns are shown that their source has, ``partition`` too."""
-
-    __slots__ = ()
-
-    def __iter__(self) -> Iterator[StoreRow]:
-        rows = DecodedRows.__iter__(self)
-        if "expires" in self.raw.details:
-            rows = (replace(row, is_expiry=True) for row in rows)
-        partition = self.raw.details.get("partition")
-        if partition is None:
-            return rows
-        return map(_in_partition, rows, partition.to_pylist())
-
-    def take(self, chosen: NDArray[np.bool_]) -> _DecodedParts:
-        return _with_parts(DecodedRows.take(self, chosen))
-
-    def to_arrow(self) -> pa.Table:
-        table = DecodedRows.to_arrow(self)
-        partition = self.raw.details.get("partition")
-        return table if partition is None else table.append_column("partition", partition)
+    from kstoolkit.stores.rows.rows import DecodedRows
 
 
 class SparkRows(Rows):
@@ -103,29 +51,12 @@ class SparkRows(Rows):
 
     def _decoded(self, limit: int | None = None) -> Iterator[DecodedRows]:
         for rows in super()._decoded(limit):
-            yield _with_parts(rows if len(rows) else self._with_columns(rows))
+            yield rows if len(rows) else self._with_columns(rows)
 
     def _with_columns(self, nothing: DecodedRows) -> DecodedRows:
         """Return no rows, with the columns that some would have."""
         details = {name: pa.array([], kind) for name, kind in self._columns.items()}
         return replace(nothing, raw=replace(nothing.raw, details=details))
-
-
-def _with_parts(rows: DecodedRows) -> _DecodedParts:
-    return _DecodedParts(rows.raw, rows.key, rows.value)
-
-
-def _in_partition(row: StoreRow, partition: int) -> StoreRow:
-    has_family = isinstance(row, FamilyRow)
-    cells = (*(_OF_FAMILY if has_family else _OF_ROW)(row), partition)
-    kind = FamilyPartitionRow if has_family else PartitionRow
-    return kind(*cells, is_expiry=row.is_expiry)
-
-
-_OF_ROW, _OF_FAMILY = (
-    attrgetter(*(each.name for each in fields(kind) if not each.kw_only))
-    for kind in (StoreRow, FamilyRow)
-)
 
 
 def is_some_of_key(family: Family, key: Any) -> bool:

@@ -10,7 +10,6 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.faults import ColumnFamilyError
-from kstoolkit.stores.rows.rows import FamilyRow
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from tests.rocksdb.madestores import appearance
 
@@ -37,8 +36,8 @@ def opened(path: Path, **told: str) -> SparkStore:
 
 def families_of(store: SparkStore, *, internal: bool = False) -> set[str | None]:
     rows = list(store.rows(internal=internal))
-    assert all(isinstance(row, FamilyRow) for row in rows)
-    return {row.family for row in rows if isinstance(row, FamilyRow)}
+    assert all("family" in row.beside for row in rows)
+    return {row.family for row in rows}
 
 
 @pytest.mark.parametrize(
