@@ -247,7 +247,7 @@ class Store(Closing, LetsGo):
         Raises
         ------
         StoreClosedError
-            If the store is closed, also before the last row.
+            Also if the store is closed before the last row.
         DamagedStoreError
             At a row that can't be read, instead of an end that looks like the last row; of a store
             that was opened with ``partly``, only if ``reverse``: else such rows are passed over.
@@ -287,8 +287,6 @@ class Store(Closing, LetsGo):
 
         Raises
         ------
-        StoreClosedError
-            If the store is closed.
         InputError
             If there is no log, or it can't be read.
         """

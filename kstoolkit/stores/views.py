@@ -200,13 +200,7 @@ class HasViews(Closing, ABC):
         return summary_in_all(self.path, dict(found.items()))
 
     def levels(self, cf: str | None = None) -> Records[Level]:
-        """Return the levels that have files, each of all of them together.
-
-        Raises
-        ------
-        ColumnFamilyError
-            If none has a column family of that name.
-        """
+        """Return the levels that have files, each of all of them together."""
         return levels_in_all(self.each(lambda store: store.levels(cf)))
 
     def ssts(self, cf: str | None = None) -> StoreRecords[Sst]:
@@ -227,12 +221,8 @@ class HasViews(Closing, ABC):
     ) -> StoreRecords[MemoryParts]:
         """Return what the writer of each needs, and what each takes here, one after the other.
 
-        What the formula says of each adds up in ``total``, but for a block cache that they share.
-
-        Parameters
-        ----------
-        profile, pid, instances, iterators
-            As in :meth:`kstoolkit.rocksdb.store.Store.memory`, of each.
+        Parameters are as of :meth:`kstoolkit.rocksdb.store.Store.memory`. What the formula says of
+        each adds up in ``total``, but for a block cache that they share.
         """
         how: dict[str, Any] = {"profile": profile, "pid": pid, "instances": instances}
         return self.each(lambda store: store.memory(**how, iterators=iterators))
@@ -242,15 +232,8 @@ class HasViews(Closing, ABC):
     ) -> StoreRecords[StoreLog]:
         """Return the logs that the writer left, of those that have one; none is opened for it.
 
-        Parameters
-        ----------
-        zone, since
-            As in :meth:`kstoolkit.rocksdb.store.Store.log`.
-
-        Raises
-        ------
-        InputError
-            If none has one that can be read.
+        Parameters are as of :meth:`kstoolkit.rocksdb.store.Store.log`; if none has one that can be
+        read, it is an InputError.
         """
         found: dict[str, StoreLog] = {}
         failure: InputError | None = None
@@ -266,11 +249,8 @@ class HasViews(Closing, ABC):
     def advice(self, **circumstances: Unpack[Circumstances]) -> StoreRecords[Advice]:
         """Return what the figures of each advise; all of them count as open at once.
 
-        Parameters
-        ----------
-        circumstances
-            See :class:`~kstoolkit.rocksdb.advice.advice.Circumstances`; ``instances`` is how many
-            stores like all of this one are open.
+        See :class:`~kstoolkit.rocksdb.advice.advice.Circumstances`; ``instances`` is how many
+        stores like all of this one are open.
         """
         together = circumstances.get("instances", 1) * max(1, len(self.places))
         told: Circumstances = {**circumstances, "instances": together}

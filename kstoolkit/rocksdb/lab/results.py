@@ -37,10 +37,9 @@ class Trial(Record):
         too, when the figures were taken.
     writes, deletes, gets, gets_found
         What was done: ``writes`` counts deletes too.
-    user_bytes, live_bytes, live_rows
-        Keys and values that were written, and those that can be read at the end.
-    content_sha256
-        Of all rows that can be read at the end: the same for profiles that wrote the same.
+    user_bytes, live_bytes, live_rows, content_sha256
+        Keys and values that were written, and those that can be read at the end; of these the hash,
+        which is the same for profiles that wrote the same.
     write_amplification
         Bytes that flushes and compactions wrote, to those that flushes wrote, so 1 at the least;
         the WAL's are beside it. None if nothing was flushed: all still fitted the memtables.
@@ -66,10 +65,9 @@ class Trial(Record):
         Runs that a get of an absent key has to look into at the end: level-0 files, and levels.
     num_files, num_entries, num_deletions
         Of the SST files at the end; entries are rows, older versions of them, and deletions.
-    num_flushes
-        Memtables that became files; what was left at the end is among them.
-    compaction_read_bytes
-        From files: blocks that the cache held are not among them.
+    num_flushes, compaction_read_bytes
+        Memtables that became files, those that were left at the end too; bytes from files, without
+        blocks that the cache held.
     peak_disk_bytes
         The most that the store's folder took, as it was looked at every 20 ms.
     stall_ms, num_stalls, longest_stall_ms
@@ -80,14 +78,12 @@ class Trial(Record):
         Each put or get, as its caller waits for it; Python's call is in it.
     put_s, get_s, settle_s
         How long all puts and gets took, and the flushes and compactions that were left.
-    peak_memtable_bytes, peak_block_cache_bytes, peak_table_readers_bytes
-        The most seen at any moment of the series; these do not have to coincide.
-    peak_resident_bytes
-        Of the trial's process: Python and its packages too.
-    tickers
-        RocksDB's own counters by its names, as ``store.advice(tickers=...)`` takes them.
-    unset
-        The profile's options that rocksdict could not set, and why.
+    peak_memtable_bytes, peak_block_cache_bytes, peak_table_readers_bytes, peak_resident_bytes
+        The most seen at any moment of the series, which need not coincide; the last is that of the
+        trial's process: Python and its packages too.
+    tickers, unset
+        RocksDB's own counters by its names, as ``store.advice(tickers=...)`` takes them; the
+        profile's options that rocksdict could not set, and why.
     """
 
     profile: str
@@ -342,14 +338,10 @@ class Comparison(Records[Trial]):
 
     Parameters
     ----------
-    workload
-        What each of them wrote.
-    trials
-        In the order of the profiles.
-    series
-        Each trial at some moments, four times a second.
-    levels
-        What was flushed and compacted into each level.
+    workload, trials
+        What each of them wrote; a trial a profile, in their order.
+    series, levels
+        Each trial four times a second; what was flushed and compacted into each level.
     """
 
     def __init__(

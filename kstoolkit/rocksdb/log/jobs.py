@@ -104,16 +104,12 @@ class Flush(BackgroundJob):
         See :class:`~kstoolkit.rocksdb.log.jobs.BackgroundJob`.
     reason
         Why, in RocksDB's words: ``"Write Buffer Full"``, ``"Shut down"`` ...; ``"Recovery"``.
-    num_memtables, num_entries, num_deletes
-        What was flushed.
-    input_bytes, memory_bytes
-        Keys and values that were flushed, and the memory they took.
-    output_bytes, num_files_out
+    num_memtables, num_entries, num_deletes, input_bytes, memory_bytes
+        What was flushed: with its keys and values, and the memory they took.
+    output_bytes, num_files_out, compression
         The SST files that were written; none by a flush that was not finished.
     duration_ms, cpu_ms
         How long it took.
-    compression
-        Of the files.
     store
         Which of Spark's stores, in a log of Spark's that says it.
     """
@@ -178,16 +174,12 @@ class Compaction(BackgroundJob):
         Why, in RocksDB's words: ``"LevelL0FilesNum"``, ``"UniversalSizeRatio"`` ...
     from_levels, to_level
         The levels of the files that went in, and of those that came out.
-    num_files_in, input_bytes, num_records_in
-        What went in.
-    num_files_out, output_bytes, num_records_out
-        What came out; no file and no byte of one that was not finished.
+    num_files_in, input_bytes, num_records_in, num_files_out, output_bytes, num_records_out
+        What went in, and came out: no file and no byte of one that was not finished.
     num_records_dropped
         Records in less records out: overwritten, deleted, expired or merged.
-    duration_ms, cpu_ms
-        How long it took.
-    num_subcompactions, compression
-        How many threads shared it; how the new files are compressed.
+    duration_ms, cpu_ms, num_subcompactions, compression
+        How long it took, how many threads shared it, how the new files are compressed.
     moved
         Whether it was a trivial move: nothing was written.
     store
@@ -522,25 +514,20 @@ class Stall(Record):
 
     Parameters
     ----------
-    at
-        When (UTC).
+    at, written
+        When (UTC), and the local time of the line, as it was written.
     column_family
         Whose state was the cause; writes to all of the store's families wait.
-    condition
-        ``"delayed"`` or ``"stopped"``.
+    condition, rate_bytes
+        ``"delayed"``, to so many bytes a second, or ``"stopped"``.
     cause
         ``"memtable limit"``, ``"L0 file count limit"`` or ``"pending compaction bytes"``; None if
         the message names another.
-    amount
-        How many memtables or level-0 files there were, or how many bytes were to be compacted.
-    limit
-        What ``max_write_buffer_number`` was, for memtables.
-    rate_bytes
-        What writers were slowed down to, in bytes a second.
+    amount, limit
+        How many memtables (of at most ``limit``) or level-0 files there were, or how many bytes
+        were to be compacted.
     duration_ms
         How long it lasted: the log doesn't tell.
-    written
-        The local time of the line, as it was written.
     store
         Which of Spark's stores, in a log of Spark's that says it.
     """
@@ -692,10 +679,8 @@ class LogRows(Records[_Row]):
 
     Parameters
     ----------
-    rows
-        The records, in the order of the log.
-    kind
-        What they are: ``"stalls"``.
+    rows, kind
+        The records, in the order of the log; what they are: ``"stalls"``.
     unknown
         Why there may be more than these: None if the log would tell all.
 

@@ -80,12 +80,10 @@ class LogLine:
         ``"header"``.
     column_family
         None if it is of the store as a whole.
-    native
-        Whether Spark handed it on.
+    native, in_utc
+        Whether Spark handed it on; whether ``written`` is UTC, which Spark's JSON says.
     continued
         Whether it goes on with the message of the line before.
-    in_utc
-        Whether ``written`` is UTC, which Spark's JSON says.
     store
         Which of Spark's stores; None in a LOG, and where Spark's logger doesn't say it.
     """
@@ -497,15 +495,11 @@ class LogFile(Record):
 
     Parameters
     ----------
-    path, size_bytes
-        Which, and how large.
-    rocksdb_version, compiled
-        Of the writer.
-    began_at
-        When its first line was written (UTC).
-    ended_at
-        When RocksDB set it aside (UTC), as its name ``LOG.old.<microseconds>`` tells; None of the
-        one that is written to.
+    path, size_bytes, rocksdb_version, compiled
+        Which, how large, and who wrote it.
+    began_at, ended_at
+        When its first line was written (UTC), and when RocksDB set it aside, as its name
+        ``LOG.old.<microseconds>`` tells; None of the one that is written to.
     utc_offset
         By how much the writer's clock is ahead of UTC.
     level

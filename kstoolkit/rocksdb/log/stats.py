@@ -138,14 +138,11 @@ class StatsDump(Record):
 
     Parameters
     ----------
-    at
-        When (UTC).
-    uptime_s
-        Since the store was opened.
-    stalled_s, stalled_percent
-        For how long writers had to wait since then, and which share of the time.
-    interval_stalled_s, interval_stalled_percent
-        The same since the dump before.
+    at, uptime_s
+        When (UTC), and how long after the store was opened.
+    stalled_s, stalled_percent, interval_stalled_s, interval_stalled_percent
+        For how long writers had to wait since then, and which share of the time; and the same since
+        the dump before.
     stall_counts
         How often, by cause, for each column family and for ``"the store"``.
     pending_compaction_bytes
@@ -367,10 +364,8 @@ class WriteAmplification(Record):
     ----------
     since, until
         When the first and the last of them ended, moves among them (UTC).
-    num_flushes, flushed_bytes
-        The flushes, and the SST files they wrote.
-    num_compactions, compacted_bytes
-        The compactions, and the SST files they wrote; trivial moves write nothing.
+    num_flushes, flushed_bytes, num_compactions, compacted_bytes
+        Flushes and compactions, and the SST files they wrote; trivial moves write nothing.
     write_amplification
         (flushed + compacted) / flushed, so 1 at the least. A span that is short against the time
         between large compactions says little.

@@ -58,28 +58,19 @@ class StoreLog(Record):
 
     Parameters
     ----------
-    path
-        The store's folder, or the file.
-    num_files, size_bytes
-        Its files, and what they take.
-    rocksdb_version, compiled
-        Of the last writer.
+    path, num_files, size_bytes
+        The store's folder, or the file; its files, and what they take.
+    rocksdb_version, compiled, utc_offset
+        Of the last writer, and by how much its clock was ahead of UTC.
     began_at
         When the oldest line was written (UTC).
-    utc_offset
-        By how much the writer's clock was ahead of UTC at last.
-    level
-        The level that the lines show; see :class:`LogFile`.
-    options_level
-        The level that the newest OPTIONS file in the folder says.
-    files
-        Each file that is read, oldest first.
-    rotated
-        Each ``LOG.old.*`` that is not, as nobody asked for that time, oldest first.
-    read_since
-        From when on is read (UTC); None: the LOG that is written to, all of it.
-    zone
-        The writer's time zone, if it was given.
+    level, options_level
+        The level that the lines show (see :class:`LogFile`), and what the newest OPTIONS file says.
+    files, rotated
+        Each file that is read, oldest first; each ``LOG.old.*`` that is not: nobody asked for it.
+    read_since, zone
+        From when on is read (UTC; None: all of the LOG that is written to), and the writer's time
+        zone, if they were given.
 
     Notes
     -----

@@ -146,14 +146,11 @@ class MemoryParts(Record):
         ``writer_rss_bytes`` less ``formula_bytes``: at least this much is not RocksDB's, as far as
         the formula knows its stores: a JVM's heap, threads, libraries, what the allocator keeps.
         Below 0 if RocksDB takes less than it may.
-    memtables_bytes
-        Memtables that are not flushed.
-    memtables_pinned_bytes
-        Memtables that are flushed, and kept because an iterator or snapshot still needs them.
-    block_cache_usage_bytes
-        What is in the block caches; each counted once, however many column families share it.
-    block_cache_pinned_bytes
-        What of that is in use and can't be evicted: inside the usage, and never added to it.
+    memtables_bytes, memtables_pinned_bytes
+        Memtables that are not flushed; and that are, but that an iterator or snapshot still needs.
+    block_cache_usage_bytes, block_cache_pinned_bytes
+        What is in the block caches, each counted once, however many column families share it; and
+        what of that is in use and can't be evicted.
     block_cache_capacity_bytes, num_block_caches
         How large the caches may get, and how many there are.
     block_cache_shared

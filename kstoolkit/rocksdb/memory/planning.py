@@ -77,18 +77,12 @@ class MemoryTerm(Record):
 
     Parameters
     ----------
-    term
-        What it is.
-    formula
-        How its size is worked out.
-    origin
-        Where the values in the formula come from.
+    term, formula, origin
+        What it is, how its size is worked out, and where the values in the formula come from.
     each_bytes, count, total_bytes
         Its size, how many times it is needed, and the product.
-    shared
-        Whether all instances have one together.
-    source
-        Whose the sizes are: of the formula, or of the files of a store that is there.
+    shared, source
+        Whether all instances have one together; whether its size is that of files that are there.
     parts
         What of ``total_bytes`` each column family may take, as far as that is known.
     objects
@@ -140,7 +134,7 @@ def _memtable_term(profile: Profile, given: _Given) -> MemoryTerm:
         formula, origin = "write_buffer_manager_bytes", given.origin("write_buffer_manager_bytes")
         if profile.write_buffer_manager_in_cache:
             formula, budget = f"{_INSIDE}, which pays for them", 0
-        once = {"shared": True, "objects": {origin: budget}}
+        once: dict[str, Any] = {"shared": True, "objects": {origin: budget}}
         return _term("memtables", formula, origin, budget, 1, **once)
     size, number = profile.write_buffer_size, profile.max_write_buffer_number
     each = None if size is None or number is None else size * number * given.column_families
@@ -266,14 +260,11 @@ class MemoryPlan(Record):
 
     Parameters
     ----------
-    terms
-        What the sum is made of, with formula and origin.
-    instances
-        How many RocksDB instances are open at once.
-    each_bytes
-        What the memtables and the cache of one instance come to; None if instances share them.
-    total_bytes
-        The sum of the terms that are known.
+    terms, total_bytes
+        What the sum is made of, with formula and origin; the sum of those that are known.
+    instances, each_bytes
+        How many RocksDB instances are open at once, and what the memtables and the cache of one
+        come to; None if they share them.
     is_bound
         Whether more stores or more data would leave the sum as it is: all is paid for by one cache.
     is_strict

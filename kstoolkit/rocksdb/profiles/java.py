@@ -115,7 +115,9 @@ def _lines(profile: OptionSet, fields: _Fields) -> list[_Line]:
         if OPTIONS[name].place is not OptionPlace.NOWHERE and not OPTIONS[name].inside:
             why = _KEPT_WHY if name in _KEPT_LOGS.keys() - {*profile.given} else ""
             found.append(_Line(_statement(name, value), profile.why.get(name, why)))
-    found += [_Line(code, _first_why(profile, prefix)) for prefix, code in _braces(values)]
+    for prefix, code in _braces(values):
+        why = next((why for name, why in profile.why.items() if name.startswith(prefix)), "")
+        found.append(_Line(code, why))
     if rate := values.get("rate_limit_bytes_per_second"):
         limiter = fields.name("LIMITER", f"new RateLimiter({_literal(rate)})")
         why = profile.why.get("rate_limit_bytes_per_second", "")
@@ -182,10 +184,6 @@ def _braces(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield prefix, f"options.{setter}(owned(new {kind}()){calls});"
 
 
-def _first_why(profile: OptionSet, prefix: str) -> str:
-    return next((why for name, why in profile.why.items() if name.startswith(prefix)), "")
-
-
 def _setter(name: str) -> str:
     return "set" + "".join(part.capitalize() for part in name.split("_"))
 
@@ -209,22 +207,16 @@ _NO_TYPES = {"permits", "record", "sealed", "var", "yield"}
 _HINT = "Give one such as 'com.example.BoundedMemory'."
 
 
-def _check_class_name(class_name: str) -> None:
+def _check_class_name(class_name: object) -> None:
     """Check that Java takes a name for a class, and that it hides none that its source uses."""
-    if not _is_name(class_name):
+    parts = class_name.split(".") if isinstance(class_name, str) else [""]
+    reserved = not set(_RESERVED.split()).isdisjoint(parts) or parts[-1] in _NO_TYPES
+    if reserved or _CLASS_NAME.fullmatch(".".join(parts)) is None:
         message = f"{class_name!r} is no name of a Java class."
         raise ConfigurationError(message, hint=_HINT)
-    if class_name.rpartition(".")[2] in _USED:
+    if parts[-1] in _USED:
         message = f"A class can't be called {class_name!r}: it uses one of this name itself."
         raise ConfigurationError(message, hint=_HINT)
-
-
-def _is_name(text: object) -> bool:
-    if not isinstance(text, str):
-        return False
-    parts = text.split(".")
-    reserved = not set(_RESERVED.split()).isdisjoint(parts) or parts[-1] in _NO_TYPES
-    return _CLASS_NAME.fullmatch(text) is not None and not reserved
 
 
 _ROCKSDB_CLASSES = """

@@ -83,23 +83,16 @@ class Difference:
         """Return the fields that ``kstoolkit diff --json`` prints."""
         row, sides = self.row, (self.a, self.b)
         ends = [each.window_end_ms for each in sides if each and each.window_end_ms is not None]
-        values, times, raw = (
-            [None if each is None else getattr(each, name) for each in sides]
-            for name in ("value", "timestamp_ms", "value_bytes")
-        )
-        told = {
-            "change": self.change,
-            "key": row.key,
-            "window_start_ms": row.window_start_ms,
-            "window_end_ms": next(reversed(ends), None),
-            "timestamp_ms_a": times[0],
-            "timestamp_ms_b": times[1],
-            "value_a": values[0],
-            "value_b": values[1],
-            "key_hex": row.key_bytes.hex(),
-            "value_hex_a": None if raw[0] is None else raw[0].hex(),
-            "value_hex_b": None if raw[1] is None else raw[1].hex(),
-        }
+        told = {"change": self.change, "key": row.key, "window_start_ms": row.window_start_ms}
+        told["window_end_ms"] = next(reversed(ends), None)
+        for side, each in zip(_SIDES, sides, strict=True):
+            told[f"timestamp_ms_{side}"] = each and each.timestamp_ms
+        for side, each in zip(_SIDES, sides, strict=True):
+            told[f"value_{side}"] = None if each is None else each.value
+        told["key_hex"] = row.key_bytes.hex()
+        for side, each in zip(_SIDES, sides, strict=True):
+            raw = None if each is None else each.value_bytes
+            told[f"value_hex_{side}"] = None if raw is None else raw.hex()
         families = [each.family for each in sides if each and "family" in each.beside]
         return told | ({"family": families[-1]} if families else {})
 
@@ -207,18 +200,12 @@ class StoreDiff(Closing, Viewed):
 
     Parameters
     ----------
-    folder
-        The scratch folder.
-    kept
-        The file in it.
-    counts
-        How many rows were added, removed, changed, and are equal.
-    names
-        The two stores' names.
-    serdes_a, serdes_b
-        How to read keys and values of either.
-    has_families
-        Whether the rows of either name their column families.
+    folder, kept
+        The scratch folder, and the file in it.
+    counts, names
+        How many rows were added, removed, changed, and are equal; the two stores' names.
+    serdes_a, serdes_b, has_families
+        How to read keys and values of either, and whether its rows name their column families.
     """
 
     def __init__(

@@ -59,36 +59,25 @@ class FoundStore(Record):
 
     Parameters
     ----------
-    path
-        Its folder; of a store in segments, the folder that holds them.
-    engine
-        Who wrote it.
+    path, engine, store
+        Its folder (of a store in segments, the folder that holds them), who wrote it, and its name.
     application
         Kafka Streams' application id, or the folder of Spark's checkpoint or of the replica.
-    store
-        Its name.
-    topology, subtopology
-        Of Kafka Streams: its topology, if that has a name, and the number of the sub-topology.
-    operator
-        Of Spark: the number of the operator.
+    topology, subtopology, operator
+        Of Kafka Streams: its topology, if that has a name, and the number of the sub-topology; of
+        Spark: the number of the operator.
     partition
         Which partition it holds; None for a store that holds all.
-    kind
-        What it is for: a window store, a session store, an aggregation.
-    confidence, reasons
-        How sure that is, from 0 to 1, and what speaks for it.
-    segments
-        Its segments, earliest first.
-    column_families
-        The names of its column families.
+    kind, confidence, reasons
+        What it is for (a window store, an aggregation), how sure that is, and what speaks for it.
+    segments, column_families
+        Its segments, earliest first, and the names of its column families.
     size_bytes, disk_bytes
         How long its files are, and what they take on the disk.
     wal_bytes
         How long its WALs are among them: rows in those alone are in none of the counts below.
-    num_entries
-        Rows, older versions and tombstones in its files: RocksDB's own counts of them.
-    num_deletions
-        The tombstones among them.
+    num_entries, num_deletions
+        Rows, older versions and tombstones in its files by RocksDB's own counts; the tombstones.
     estimated_keys
         About how many keys these are, as RocksDB estimates it: a tombstone takes away an entry.
     num_not_rewritten
@@ -280,9 +269,9 @@ def _table(path: Path) -> _Table | None:
     """Return what an SST file tells of itself, unless it is gone; None if it can't be read."""
     try:
         footer, properties = read_footer(path), read_properties(path)
-    except FileNotFoundError:
-        raise
-    except (OSError, FormatError):
+    except (OSError, FormatError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
         return None
     return _Table(
         properties.get(_FAMILY, b"default").decode(errors="replace"),

@@ -124,12 +124,8 @@ class Horizon(Record):
     ----------
     stream_time_ms
         The greatest time of a row: stream time, as far as the store shows it.
-    now_ms
-        The moment to judge by, if one was given.
-    watermark_ms
-        Spark's watermark, if one was given.
-    retention_ms
-        The retention that was told.
+    now_ms, watermark_ms, retention_ms
+        The moment to judge by, Spark's watermark, and the retention, if they were given.
     inferred_retention_ms, inferred_least_ms, inferred_most_ms
         The retention that the segments' lengths speak for, and between which it must lie.
     segment_interval_ms, segment_interval_least_ms
@@ -247,18 +243,14 @@ class CheckpointUse(Record):
     ----------
     eviction
         What takes rows out of it.
-    batch_at_ms
-        The clock that the latest micro-batch ran with, epoch ms UTC.
-    watermark_ms
-        The watermark that it ran with; None: the query has none.
+    batch_at_ms, watermark_ms
+        The clock and the watermark that the latest micro-batch ran with, epoch ms UTC; None: the
+        query has none.
     num_versions, oldest_version, newest_version
         The versions that can be read.
-    num_snapshots, snapshots_bytes
-        Files that hold a version whole; with them, SST files that several versions share.
-    num_changelogs, changelogs_bytes
-        Files that hold what a version changed.
-    num_others, others_bytes
-        All other files: checksums, and schemas.
+    num_snapshots, snapshots_bytes, num_changelogs, changelogs_bytes, num_others, others_bytes
+        Files that hold a version whole, with SST files that several versions share; that hold what
+        a version changed; and all others: checksums, and schemas.
     size_bytes, disk_bytes
         How long all of them are, and what they take on the disk.
     """

@@ -50,14 +50,9 @@ class Growth(Record):
         Its name, whose it is, and what kind of store; None if that is not known.
     clock
         Which time of a row its age is counted from; None if there was no row.
-    horizon
-        From when on it keeps rows.
-    expired
-        What is older than that, and still there.
-    deletions
-        What was deleted, and is still in its files.
-    versions
-        What a versioned store keeps of the past; None of any other store.
+    horizon, expired, deletions, versions
+        From when on it keeps rows; what is older, or deleted, and still there; what a versioned
+        store keeps of the past, None of any other.
     segments, windows, prefixes, keys, ages
         Who takes the room: all segments, and the largest of the others.
     by
@@ -67,12 +62,9 @@ class Growth(Record):
     num_rows, data_bytes
         The application's rows, and what their keys and values are before compression, without what
         the store wraps them in.
-    num_untimed_rows
-        Rows that have no such time: the latest versions of a versioned store, for one.
-    num_undecoded_rows
-        Rows that could not be taken apart; they are in no other figure.
-    num_without_fields
-        Rows whose keys have none of the fields in ``by``: those of other state variables.
+    num_untimed_rows, num_undecoded_rows, num_without_fields
+        Rows that have no such time, as the latest versions of a versioned store; that could not be
+        taken apart, and are in no other figure; whose keys have none of the fields in ``by``.
     num_keys, num_prefixes, num_windows
         How many keys, beginnings of keys and starts of windows there are; if windows are too many
         to be told one by one, how many spans of their starts.

@@ -122,16 +122,10 @@ def _of_actions(told: Told, mask: NDArray[np.bool_]) -> Told:
     owner = np.repeat(np.arange(len(told.size)), told.size)[mask]
     size = np.bincount(owner, minlength=len(told.size))
     row = np.flatnonzero(size)
-    updated = told.updated_at_ms
-    return Told(
-        told.user.take(pa.array(row)),
-        told.start_ms[row],
-        size[row],
-        told.action.filter(pa.array(mask)),
-        told.count[mask],
-        None if updated is None else updated[row],
-        None if told.end_ms is None else told.end_ms[mask],
-    )
+    updated = None if told.updated_at_ms is None else told.updated_at_ms[row]
+    ends = None if told.end_ms is None else told.end_ms[mask]
+    users, actions = told.user.take(pa.array(row)), told.action.filter(pa.array(mask))
+    return Told(users, told.start_ms[row], size[row], actions, told.count[mask], updated, ends)
 
 
 def _longs(numbers: NDArray[np.uint64] | NDArray[np.int64]) -> ByteColumn:
@@ -258,15 +252,10 @@ def _told_by(counters: Counters, rows_of: CountRows) -> Iterator[Told]:
     for first in range(0, len(begins) - 1, _ROWS):
         chosen = begins[first : first + _ROWS + 1]
         rows, at = slice(chosen[0], chosen[-1]), chosen[:-1]
-        yield Told(
-            counters.users.take(pa.array(counters.user[at])),
-            counters.start_ms[at],
-            np.diff(chosen),
-            texts.take(pa.array(counters.action[rows])),
-            counters.count[rows],
-            None,
-            None if counters.end_ms is None else counters.end_ms[rows],
-        )
+        users = counters.users.take(pa.array(counters.user[at]))
+        actions = texts.take(pa.array(counters.action[rows]))
+        told = (users, counters.start_ms[at], np.diff(chosen), actions, counters.count[rows])
+        yield Told(*told, end_ms=None if counters.end_ms is None else counters.end_ms[rows])
 
 
 def _may_hold(state: SegmentState, asked: Asked) -> bool:

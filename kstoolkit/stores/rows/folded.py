@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import weakref
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any
@@ -169,9 +168,17 @@ class FoldedRecords(ReadOnce):
         return str(self.recognised.kind)
 
     @property
-    def source(self) -> _Folded:
-        """Where the rows lie."""
-        return _Folded(self)
+    def source(self) -> FoldedRecords:
+        """Where the rows lie: here."""
+        return self
+
+    def read(self, asked: Asked) -> Iterator[RowColumns]:
+        """Yield rows in parts of some thousands: at least those that are asked for."""
+        kind = self.recognised.kind
+        prefix = (asked.key or asked.prefix or b"") if kind in _KEY_FIRST else b""
+        for keys, values in row_batches(self.pairs(prefix)):
+            size_ms = self.read_as.window_size_ms
+            yield from bounded(split_records(kind, keys, values, window_size_ms=size_ms))
 
     def pairs(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and values as they are kept; of versions, those that have a value.
@@ -192,26 +199,6 @@ class FoldedRecords(ReadOnce):
         """Return about how many rows there are, by RocksDB's estimate."""
         self._check_open()
         return self._kept.property_int_value("rocksdb.estimate-num-keys")
-
-
-@dataclass(frozen=True, slots=True)
-class _Folded:
-    """Where the rows of folded records lie."""
-
-    store: FoldedRecords
-
-    @property
-    def name(self) -> str:
-        return self.store.name
-
-    def read(self, asked: Asked) -> Iterator[RowColumns]:
-        kind, size_ms = self.store.recognised.kind, self.store.read_as.window_size_ms
-        prefix = (asked.key or asked.prefix or b"") if kind in _KEY_FIRST else b""
-        for keys, values in row_batches(self.store.pairs(prefix)):
-            yield from bounded(split_records(kind, keys, values, window_size_ms=size_ms))
-
-    def estimated_rows(self) -> int | None:
-        return self.store.estimated_rows()
 
 
 def _with_ends(rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:

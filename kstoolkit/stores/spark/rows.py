@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.columns import RowColumns
     from kstoolkit.formats.spark.rows import Family, StoreLayout
     from kstoolkit.stores.rows.asking import Asked
-    from kstoolkit.stores.rows.readable import SerdeLike
+    from kstoolkit.stores.rows.readable import ReadAs, SerdeLike
     from kstoolkit.stores.rows.rows import DecodedRows
 
 
@@ -151,6 +151,14 @@ class FamilySerdes:
         if not self.are_marked:
             return plain
         return Serde(plain.name, lambda cells: plain.decode(cells.part(FAMILY_BYTES)))
+
+    def read_as(self, told: ReadAs) -> tuple[Serde, Serde]:
+        """Return what reads keys and values: as somebody says, or by the schema."""
+        key, value = told.key_serde, told.value_serde
+        return (
+            self.key if key is None else self.told(key),
+            self.value if value is None else self.told(value),
+        )
 
     def asked(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Return what rows are asked for by, with the serdes that read them.

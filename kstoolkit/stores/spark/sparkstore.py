@@ -94,16 +94,12 @@ class SparkStore(DescribedStore, HasViews, HasRows):
     @property
     def key_serde(self) -> Serde:
         """How keys are read: by the schema, if nobody says otherwise."""
-        told = self.read_as.key_serde
-        serdes = self.source.serdes
-        return serdes.key if told is None else serdes.told(told)
+        return self.source.serdes.read_as(self.read_as)[0]
 
     @property
     def value_serde(self) -> Serde:
         """How values are read."""
-        told = self.read_as.value_serde
-        serdes = self.source.serdes
-        return serdes.value if told is None else serdes.told(told)
+        return self.source.serdes.read_as(self.read_as)[1]
 
     def family(self, name: str) -> Readable:
         """Return the rows of one column family, the operator's own included, to ask or compare.
@@ -274,12 +270,8 @@ class SparkStore(DescribedStore, HasViews, HasRows):
 
     def _readable(self, families: list[Family]) -> Readable:
         source = self._source(families)
-        serdes, key, value = source.serdes, self.read_as.key_serde, self.read_as.value_serde
-        return Readable(
-            source,
-            key_serde=serdes.key if key is None else serdes.told(key),
-            value_serde=serdes.value if value is None else serdes.told(value),
-        )
+        key, value = source.serdes.read_as(self.read_as)
+        return Readable(source, key_serde=key, value_serde=value)
 
     def _opened(self, at: StoreVersion, partition: int) -> PartitionState:
         self._check_open()

@@ -257,7 +257,7 @@ def _bare_where_removed(changes: StateChanges) -> ByteColumn:
 
 
 class PartitionState(LetsGo):
-    """The rows of one partition as they lie on disk, at one version.
+    """The rows of one partition as they lie on disk, at the version that a chain makes up.
 
     A file that is missing or damaged is a FormatError: also later, at a row that can't be read.
     """
@@ -265,8 +265,7 @@ class PartitionState(LetsGo):
     def __init__(
         self,
         folder: Path,
-        version: int,
-        unique_id: str | None,
+        chain: Chain,
         wrapping: ValueWrapping,
         *,
         scratch: str | PathLike[str] | None = None,
@@ -278,7 +277,6 @@ class PartitionState(LetsGo):
         self._losses = Losses()
         self._said = ""
         self._overlay: Overlay | None = None
-        chain = StateFiles.of(folder).chain(version, unique_id)
         with ExitStack() as opening:
             place = new_scratch_folder(scratch)
             opening.callback(place.remove)
@@ -438,22 +436,13 @@ class StoreVersion:
 
     def opened(self, partition: int, scratch: str | PathLike[str] | None) -> PartitionState:
         """Return the state of a partition, to be closed."""
-        return PartitionState(
-            self.folder.folder(partition, self.store),
-            self.number,
-            self.unique_id(partition),
-            self.layout({}).wrapping,
-            scratch=scratch,
-        )
+        folder, wrapping = self.folder.folder(partition, self.store), self.layout({}).wrapping
+        return PartitionState(folder, self.chain(partition), wrapping, scratch=scratch)
 
     def chain(self, partition: int) -> Chain:
         """Return what makes up a partition's state."""
         files = StateFiles.of(self.folder.folder(partition, self.store))
-        return files.chain(self.number, self.unique_id(partition))
-
-    def unique_id(self, partition: int) -> str | None:
-        """Return the id in the names of a partition's files; None if they have none."""
-        return self.folder.unique_id(partition, self.store, self.batch)
+        return files.chain(self.number, self.folder.unique_id(partition, self.store, self.batch))
 
 
 def _not_read(checkpoint: Path, row_format: str) -> FormatError:
@@ -568,8 +557,7 @@ class DescribedStore:
         """
         keys = internal = 0
         oldest = self._version
-        for at, partition in product(self._stores, self.partitions):
-            chain = at.chain(partition)
+        for (at, partition), chain in self._chains.items():
             if chain.snapshot is None:
                 folder = at.folder.folder(partition, at.store)
                 return _unknown(_NO_SNAPSHOT.format(self._version, folder))
