@@ -34,10 +34,8 @@ class MetricName(Record):
 
     Parameters
     ----------
-    kip, since
-        Which proposal brought it, and in which version of Kafka Streams.
-    group
-        The group of its MBean.
+    kip, since, group
+        Which proposal brought it, in which version of Kafka Streams; the group of its MBean.
     name
         Its name; several that differ in the statistic alone are in braces.
     in_rocksdb

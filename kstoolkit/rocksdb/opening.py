@@ -120,7 +120,10 @@ def open_store(
             others = _others(folder, other_folders)
             return _opened(folder, scratch, others, into, partly=partly)
         except FileNotFoundError as error:  # the folder itself: what is in it may go any time
-            failure: KstoolkitError = _vanished(error, folder)
+            gone = f"{error.filename} is gone"
+            message = f"The store {folder} went away while it was being opened: {gone}."
+            hint = "Is it being removed? Then open it no more."
+            failure: KstoolkitError = DamagedStoreError(message, hint=hint)
         except (DamagedStoreError, MissingFolderError) as error:
             failure = error
         if partly:
@@ -188,11 +191,6 @@ def _families(
         if isinstance(error, MissingFileError):
             raise elsewhere_perhaps(error, folder, others) from error
         raise explained(error, scratch, folder) from error
-
-
-def _vanished(error: FileNotFoundError, folder: Path) -> DamagedStoreError:
-    message = f"The store {folder} went away while it was being opened: {error.filename} is gone."
-    return DamagedStoreError(message, hint="Is it being removed? Then open it no more.")
 
 
 def _state_of(folder: Path) -> dict[str, int]:

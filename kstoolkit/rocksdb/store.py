@@ -80,14 +80,11 @@ class Store(Closing, LetsGo):
 
     Parameters
     ----------
-    path
-        The store's folder, as the user knows it; an attribute too.
-    shadow
-        The scratch folder through which it is read; removed when the store is closed.
-    families
-        The column families, opened from there; the first one is the database itself.
-    footprint
-        What the folder took when it was opened.
+    path, footprint
+        The store's folder, as the user knows it, and what that took when it was opened.
+    shadow, families
+        The scratch folder through which it is read, removed when the store is closed; the column
+        families, opened from there, of which the first is the database itself.
     losses
         What was lost of it so far; None: what can't be read is raised.
 
@@ -97,6 +94,8 @@ class Store(Closing, LetsGo):
         By all that asks the store, if it is closed.
     ColumnFamilyError
         By all that takes a column family, if there is none of that name.
+    DamagedStoreError
+        By all that reads rows, at one that can't be read.
     """
 
     again: Callable[[], Store]
@@ -194,11 +193,6 @@ class Store(Closing, LetsGo):
             How many rows to read at most, and of which column family; None: the main one.
         prefix_bytes, top
             How long the prefixes are, and how many of the hottest to name.
-
-        Raises
-        ------
-        DamagedStoreError
-            At a row that can't be read.
         """
         name = cf or self.main_family
         with self._asked(name) as chosen:
@@ -208,13 +202,7 @@ class Store(Closing, LetsGo):
             )
 
     def get(self, key: bytes, *, cf: str | None = None) -> bytes | None:
-        """Return the value of a key, or None if it has none, of the main column family or one.
-
-        Raises
-        ------
-        DamagedStoreError
-            If it lies where the store can't be read.
-        """
+        """Return the value of a key, or None if it has none, of the main column family or one."""
         name = cf or self.main_family
         with self._asked(name) as chosen:
             value: bytes | None = chosen[name].get(key)

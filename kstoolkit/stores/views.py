@@ -58,12 +58,11 @@ class StoreRecords(Records[_Row]):
 
     Parameters
     ----------
-    path
-        The folder of all.
+    path, num_stores
+        The folder of all, and how many there are, also those of which nothing is told; by default
+        those of ``by_store``.
     by_store
         What is told of each store: a record, or several; an attribute too.
-    num_stores
-        How many there are, also those of which nothing is told; by default those of ``by_store``.
     """
 
     def __init__(

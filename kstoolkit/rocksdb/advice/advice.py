@@ -38,18 +38,14 @@ class Advice(Record):
 
     Parameters
     ----------
-    rule
-        Which rule gives it.
-    symptom
-        What is the matter, in a sentence.
+    rule, symptom
+        Which rule gives it; what is the matter, in a sentence.
     evidence
         The figures that show it, each with whose it is.
     option, direction
         What to set, in RocksDB's own terms, and which way.
-    effect, cost
-        What is to be expected of it, and what it takes.
-    link
-        Where that stands.
+    effect, cost, link
+        What is to be expected of it, what it takes, and where that stands.
     column_family
         Whose options; None if they are the whole store's or process's.
     """
@@ -146,11 +142,7 @@ _WORDS = ("symptom", "option", "direction", "effect", "cost", "link")
 
 
 class Unjudged(Exception):  # noqa: N818 - of one rule; the others go on
-    """Why a rule can't tell whether its symptom is there."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
+    """Why a rule can't tell whether its symptom is there: its first argument."""
 
 
 def by_cause(unjudged: Mapping[str, str]) -> dict[str, list[str]]:
@@ -175,12 +167,7 @@ def said_of_cause(why: str, rules: Sequence[str]) -> str:
 class AdviceList(Records[Advice]):
     """The advice there is, and which rules could not be judged.
 
-    Parameters
-    ----------
-    rows
-        The advice.
-    unjudged
-        For each rule that lacks a fact: why. Its silence says nothing.
+    ``unjudged`` says of each rule that lacks a fact why; its silence says nothing.
 
     Examples
     --------
@@ -215,10 +202,8 @@ class Circumstances(TypedDict, total=False):
 
     Parameters
     ----------
-    bound_bytes
-        What RocksDB may take on the host.
-    instances
-        How many stores like this one are open there at once.
+    bound_bytes, instances
+        What RocksDB may take on the host, and how many stores like this one are open there at once.
     profile
         What the writer opens the store with, or the name of that; None: what the OPTIONS file
         tells, and for the block cache the log.
@@ -254,11 +239,20 @@ class Circumstances(TypedDict, total=False):
 
 def check_circumstances(given: Circumstances) -> None:
     """Refuse what makes no sense."""
-    _check_names(given)
+    known = list(Circumstances.__annotations__)
+    for name in given.keys() - {*known}:
+        message = f"advice() takes no {name}."
+        hint = f"{guessed(name, known)}It takes: {', '.join(known)}."
+        raise ConfigurationError(message, hint=hint)
     for name, value in given.items():
         if name in _LEAST_ONE and value is not None:
             check_whole(name, value, least=1, hint=_LEAST_ONE[name])
-    _check_tickers(given.get("tickers"))
+    tickers: object = {} if given.get("tickers") is None else given["tickers"]
+    if not isinstance(tickers, Mapping):
+        message = f"tickers is {tickers!r}, which is no mapping of names to counts."
+        raise ConfigurationError(message, hint=_COUNTERS)
+    for name, count in tickers.items():
+        check_whole(f"tickers[{name!r}]", count, least=0, hint=_COUNTERS)
     metrics: object = given.get("metrics")
     if metrics is not None and not isinstance(metrics, EngineMetrics):
         message = f"metrics is a {type(metrics).__name__}."
@@ -267,24 +261,6 @@ def check_circumstances(given: Circumstances) -> None:
     if not isinstance(settings, Mapping):
         message = "client_config is no mapping of settings."
         raise ConfigurationError(message, hint="Give {'max.poll.interval.ms': '300000'}.")
-
-
-def _check_tickers(tickers: object) -> None:
-    if tickers is None:
-        return
-    if not isinstance(tickers, Mapping):
-        message = f"tickers is {tickers!r}, which is no mapping of names to counts."
-        raise ConfigurationError(message, hint=_COUNTERS)
-    for name, count in tickers.items():
-        check_whole(f"tickers[{name!r}]", count, least=0, hint=_COUNTERS)
-
-
-def _check_names(given: Circumstances) -> None:
-    known = list(Circumstances.__annotations__)
-    for name in given.keys() - {*known}:
-        message = f"advice() takes no {name}."
-        hint = f"{guessed(name, known)}It takes: {', '.join(known)}."
-        raise ConfigurationError(message, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

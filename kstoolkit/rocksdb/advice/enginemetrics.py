@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_BOTH = {"metrics": Option("metrics", "..."), "progress": Option("progress", "...")}
 NO_METRICS = naming(
     "the writer's figures are not given: {metrics} takes what Kafka Streams tells Prometheus, best "
     "at metrics.recording.level=DEBUG, {progress} what a query of Spark's tells",
-    **_BOTH,
+    metrics=Option("metrics", "..."),
+    progress=Option("progress", "..."),
 )
 NOT_DEBUG = (
     "the metrics lack KIP-471's: set metrics.recording.level=DEBUG in Kafka Streams, and give them "
@@ -35,14 +35,11 @@ class StoreMetrics(Record):
 
     Parameters
     ----------
-    engine
-        ``"Kafka Streams"`` or ``"Spark"``.
-    task, store
-        Whose store it is, and its name; of Spark the number and the name of an operator.
-    values
-        The figures by the engine's names, those of its process among them.
-    read_at_ms
-        When they were told, as far as is known.
+    engine, task, store
+        ``"Kafka Streams"`` or ``"Spark"``; whose store it is, and its name; of Spark the number and
+        the name of an operator.
+    values, read_at_ms
+        The figures by the engine's names, those of its process among them; when they were told.
     """
 
     engine: str
@@ -79,12 +76,7 @@ class StoreMetrics(Record):
 class EngineMetrics(Records[StoreMetrics]):
     """What an engine's metrics say of each of its stores.
 
-    Parameters
-    ----------
-    rows
-        Of each store.
-    origin
-        Where they were read.
+    ``origin`` is where they were read.
     """
 
     def __init__(self, rows: Sequence[StoreMetrics], origin: str) -> None:

@@ -623,5 +623,5 @@ def advice_on(facts: Facts) -> AdviceList:
         try:
             found += rule.advice(facts)
         except Unjudged as unjudged:
-            silent[name] = unjudged.why
+            silent[name] = unjudged.args[0]
     return AdviceList(found, silent)

@@ -116,15 +116,15 @@ def key_stats_of(
         **counts,
         densest_file=None if densest is None else densest.name,
         densest_file_tombstone_density=None if densest is None else densest.tombstone_density,
-        unknown=_why(no_rows=not rows, no_files=not counts["num_entries"]),
+        unknown=({} if rows else _NO_ROWS) | ({} if counts["num_entries"] else _NO_FILES),
     )
 
 
-def _why(*, no_rows: bool, no_files: bool) -> dict[str, str]:
-    densities = ("tombstone_density", "densest_file", "densest_file_tombstone_density")
-    rowless = dict.fromkeys(("key_sizes", "value_sizes"), "there are no rows")
-    fileless = dict.fromkeys(densities, "there are no SST files")
-    return (rowless if no_rows else {}) | (fileless if no_files else {})
+_NO_ROWS = dict.fromkeys(("key_sizes", "value_sizes"), "there are no rows")
+_NO_FILES = dict.fromkeys(
+    ("tombstone_density", "densest_file", "densest_file_tombstone_density"),
+    "there are no SST files",
+)
 
 
 def _sampled(handle: Rdict, ssts: Sequence[Sst], sample: int) -> tuple[list[Row], bool]:

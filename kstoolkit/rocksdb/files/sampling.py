@@ -59,11 +59,9 @@ class LiveRows:
 
     def figures(self) -> tuple[Figure, ...]:
         """Return what is known as evidence."""
-        found = Figure("live_rows", self.number, Source.STORE)
-        if not self.is_sample:
-            return (found,)
-        error = Figure("live_rows_error", (self.most - self.least) // 2, Source.STORE)
-        return (found, error)
+        told = {"live_rows": self.number}
+        told |= {"live_rows_error": (self.most - self.least) // 2} if self.is_sample else {}
+        return tuple(Figure(*each, Source.STORE) for each in told.items())
 
     def __str__(self) -> str:
         about = format_count(self.number)

@@ -128,7 +128,12 @@ def summary_of(
     ``footprint`` is the whole folder's, whichever of them are asked for.
     """
     counts = entries_in(ssts)
-    told = _option_figures(options, list(families))
+    told: dict[str, Any] = {"rocksdb_version": None, "compaction_style": None}
+    told["merge_operator"] = None
+    if options is not None:
+        told["rocksdb_version"] = option_in(options, "Version", "rocksdb_version")
+        for name in ("compaction_style", "merge_operator"):
+            told[name] = _of_all(options, list(families), name)
     silent = _NO_OPTIONS if options is None else "the OPTIONS file does not say"
     why = {"unflushed_entries": _NOT_WRITTEN}
     why |= {name: silent for name, value in told.items() if value is None}
@@ -158,16 +163,6 @@ def summary_of(
         unknown=why,
         **told,
     )
-
-
-def _option_figures(options: Records[OptionsSection] | None, families: list[str]) -> dict[str, Any]:
-    if options is None:
-        return dict.fromkeys(("rocksdb_version", "compaction_style", "merge_operator"))
-    return {
-        "rocksdb_version": option_in(options, "Version", "rocksdb_version"),
-        "compaction_style": _of_all(options, families, "compaction_style"),
-        "merge_operator": _of_all(options, families, "merge_operator"),
-    }
 
 
 def _of_all(options: Records[OptionsSection], families: list[str], name: str) -> str | None:

@@ -197,7 +197,10 @@ class _Child:
                 case {"end": figures}:
                     self.seen.end = figures
                     self._look()
-                    self.seen.stopped_by = self._limit_met(at_rest=figures["settled"])
+                    # One at rest in time has ended, whoever told it to.
+                    self.seen.stopped_by = None if figures["settled"] else self._stopped_by
+                    if self.seen.peak_disk_bytes > self.limits.disk_bytes:
+                        self.seen.stopped_by = "disk"
                 case {"error": said, "hint": hint}:
                     failed = f"The trial of the profile {self.name!r} failed: {said}"
                     raise TrialFailed(failed, hint=hint)
@@ -240,12 +243,6 @@ class _Child:
             self._stopped_by = "time" if late else "disk"
             self._deadline = monotonic() + (_END_S if self._written else _STOP_S)
             self._send("stop")
-
-    def _limit_met(self, *, at_rest: bool) -> str | None:
-        """Return which limit a trial met; one at rest in time has ended, whoever told it to."""
-        if self.seen.peak_disk_bytes > self.limits.disk_bytes:
-            return "disk"
-        return None if at_rest else self._stopped_by
 
     def _stuck(self) -> TrialFailed:
         if self._written:
@@ -323,21 +320,18 @@ def compare_profiles(
     engine
         Whose store they are tried for: ``"kafka_streams"`` or ``"spark"``. Of a profile that lies
         over RocksDB's own options, what it doesn't set is then as that engine leaves it.
-    seconds
-        How long a profile may write and settle. One that takes longer is stopped: its figures are
-        of what it wrote until then, and ``stopped_by`` is ``"time"``.
-    disk_bytes
-        How much disk a store may take before it is stopped, likewise; rows to replay are kept
-        on disk too, and may take as much.
+    seconds, disk_bytes
+        How long a profile may write and settle, and how much disk its store may take; rows to
+        replay may take as much. One that takes more is stopped: its figures are of what it wrote
+        until then, and ``stopped_by`` says why.
     folder
         On whose disk the stores are made. By default, where temporary files are.
     keep
         Where to leave them instead, each with its log in a folder of its profile's name, to be
         looked into; made if it isn't there. What an earlier comparison kept there is replaced.
-    progress
-        Whether to show a bar on stderr. By default, if stderr is a terminal.
-    listener
-        Hears how it goes, and may cancel it.
+    progress, listener
+        Whether to show a bar on stderr, by default if that is a terminal; who hears how it goes,
+        and may cancel it.
 
     Raises
     ------

@@ -168,14 +168,11 @@ class Moment(Record):
 
     Parameters
     ----------
-    profile, at_ms
-        Whose trial; since the store was opened.
-    writes, user_bytes, written_bytes
-        Writes so far, their keys and values, and what flushes and compactions wrote.
-    write_amplification, written_per_user_byte
-        The last to what flushes wrote of it, and to ``user_bytes``; None before the first flush.
-    disk_bytes
-        What the store's folder takes.
+    profile, at_ms, disk_bytes
+        Whose trial; since the store was opened; what the store's folder takes.
+    writes, user_bytes, written_bytes, write_amplification, written_per_user_byte
+        Writes so far, their keys and values, and what flushes and compactions wrote: this to what
+        flushes wrote of it, and to ``user_bytes``, None before the first flush.
     level0_files, pending_compaction_bytes, stall_ms
         What stalls come from, and how long writes have waited so far.
     level_files, level_bytes

@@ -316,7 +316,9 @@ class _TriedStore:
     def __init__(self, request: dict[str, Any]) -> None:
         self.workload = Workload(**request["workload"], rows=() if request["rows"] else None)
         self.rows = request["rows"]
-        self.profile = _profile(request["profile"])
+        name, unknown = request["profile"]["name"], request["profile"]["unknown"]
+        options = request["profile"]["options"] | {"statistics": True}
+        self.profile = Profile(name=name, unknown=unknown, **options)
         self.options = self.profile.to_rocksdict()
         self.store = Rdict(request["path"], self.options)
         self.store.set_read_options(self.profile.read_options())
@@ -427,11 +429,6 @@ def _tell(message: dict[str, Any]) -> None:
 def _told_to_stop(*, within_s: float = 0.0) -> bool:
     """Return whether the parent wants no more writes, or is no more; wait so long to learn it."""
     return bool(select.select([0], [], [], within_s)[0])
-
-
-def _profile(told: dict[str, Any]) -> Profile:
-    options = told["options"] | {"statistics": True}
-    return Profile(name=told["name"], unknown=told["unknown"], **options)
 
 
 if __name__ == "__main__":

@@ -61,22 +61,15 @@ class Workload:
     writes, keys, value_bytes
         How many rows, among how many keys (of 16 bytes), with values of this size, half of which
         can't be compressed. Replayed rows bring their own.
-    reads_per_write
-        Gets for each write, of keys drawn evenly among those written so far.
-    absent_share
-        Which share of the gets asks for a key that was never written, between others that were.
+    reads_per_write, absent_share
+        Gets for each write, of keys drawn evenly among those written so far; which share of the
+        gets asks for a key that was never written, between others that were.
     writes_per_second
         A pace to hold, over each thousand, if RocksDB can; None: as fast as it takes them. A store
         that is written faster than it can compact has debts, and takes the more disk.
-    seed
-        The same seed gives the same rows and gets.
-    rows
-        Keys and values (None: delete the key) to replay, in their order; read once.
-
-    Raises
-    ------
-    ConfigurationError
-        If a value makes no sense.
+    seed, rows
+        The same seed gives the same rows and gets. Keys and values (None: delete the key) to
+        replay, in their order; read once.
 
     Examples
     --------

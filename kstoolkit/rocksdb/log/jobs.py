@@ -44,10 +44,8 @@ class BackgroundJob(Record):
         wrote are deleted again, and those that it read stay.
     column_family, job
         Whose; the number that RocksDB gave the job since its last open.
-    reason
-        Why, in RocksDB's words.
-    status
-        How it ended, in RocksDB's words: ``"OK"``, ``"Shutdown in progress"`` ...
+    reason, status
+        Why, and how it ended, in RocksDB's words: ``"OK"``, ``"Shutdown in progress"`` ...
     wasted_bytes
         What it wrote for nothing, as it was not finished.
     """

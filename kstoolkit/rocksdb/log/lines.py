@@ -310,12 +310,6 @@ def _unpacked(file: Path) -> BinaryIO:
     return gzip.open(file) if packed else file.open("rb")  # type: ignore[return-value] # it reads alike
 
 
-def _set_aside_micros(file: Path) -> int | None:
-    """Return when RocksDB set a LOG aside, in microseconds since 1970 UTC; None if it did not."""
-    found = re.search(f"LOG{_OLD}$", file.name)
-    return int(found[1]) if found else None
-
-
 def _rotated(folder: Path, name: str) -> list[Path]:
     old = re.compile(re.escape(name) + _OLD)
     numbered = [
@@ -571,7 +565,8 @@ class _LogHead:
         told = self._told | {"began_at": began, "utc_offset": self._offset(began)}
         nothing = None if self._first else "the file holds no line of RocksDB"
         unknown = {each: nothing or _WHY_UNKNOWN[each] for each in told if told[each] is None}
-        told["ended_at"] = of_micros(_set_aside_micros(path))
+        aside = re.search(f"LOG{_OLD}$", path.name)  # in microseconds since 1970 UTC
+        told["ended_at"] = of_micros(int(aside[1])) if aside else None
         unknown |= {} if told["ended_at"] else {"ended_at": _NOT_ENDED}
         return LogFile(
             str(path),

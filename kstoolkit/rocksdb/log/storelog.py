@@ -244,7 +244,8 @@ def read_log(
     place = Path(path)
     begins = None if since is None else moment_of(moment_ms(since))
     heads = _heads(log_files(place), zone)
-    files = [each for each in heads if _is_read(each, begins)] or heads[-1:]
+    since_then = begins or datetime.max.replace(tzinfo=UTC)
+    files = [f for f in heads if f.ended_at is None or f.ended_at >= since_then] or heads[-1:]
     names = ("rocksdb_version", "compiled", "began_at", "utc_offset", "level")
     values = {name: _last(files, name) for name in names}
     values["began_at"] = next((file.began_at for file in files if file.began_at), None)
@@ -276,10 +277,6 @@ def count_errors(file: Path) -> int:
         marked = (each.decode("utf-8", "replace") for each in lines if _MARKED.search(each))
         told = (line for text in marked for line in lines_of(text))
         return sum(bool(LoggedError.of_line(line, None)) for line in told)
-
-
-def _is_read(file: LogFile, since: datetime | None) -> bool:
-    return file.ended_at is None or (since is not None and file.ended_at >= since)
 
 
 def _heads(paths: list[Path], zone: tzinfo | None) -> list[LogFile]:

@@ -157,14 +157,11 @@ class MemoryParts(Record):
         Whether column families asked about share a cache. Other stores of this process may too.
     memtables_in_cache
         Whether memtables take their room from the cache, whose usage then holds them.
-    table_readers_bytes
-        Index and filter blocks of open files, if they live outside the cache.
-    total_bytes
-        The sum: memtables (unless in the cache), block caches and table readers.
-    rss_bytes, pss_bytes
-        All that this process takes; see :class:`~kstoolkit.rocksdb.memory.measured.ProcessMemory`.
-    arrow_bytes
-        What Arrow has in its pool in this process.
+    table_readers_bytes, total_bytes
+        Index and filter blocks of open files, if they live outside the cache; the sum of these,
+        the block caches, and the memtables unless they are in those.
+    rss_bytes, pss_bytes, arrow_bytes
+        All that this process takes, as of a :class:`ProcessMemory`, and what Arrow has in its pool.
     not_accounted_for_bytes
         ``rss_bytes`` less ``total_bytes`` and ``arrow_bytes``: Python and its libraries, other open
         stores, and what the allocator keeps. Below 0 if room is set aside and not yet used.

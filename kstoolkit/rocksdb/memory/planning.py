@@ -515,7 +515,10 @@ def plan_memory(
     }
     data = {"keys": keys, "key_bytes": key_bytes, "value_bytes": value_bytes}
     if isinstance(profile, HasMemoryPlan):
-        _check_not_given(counts | sizes | data | {"column_families": column_families})
+        for name, value in (counts | sizes | data | {"column_families": column_families}).items():
+            if value not in {None, 1}:
+                message = f"{name}={value} is given, and the stores that were found tell it."
+                raise ConfigurationError(message, hint="Leave it out, or give a profile instead.")
         return profile.memory_plan(iterators=iterators)
     data["iterators"] = iterators
     for name, size in (sizes | data).items():
@@ -535,13 +538,6 @@ def plan_memory(
     parts = (_memtable_term, _cache_term, _index_term, _filter_term)
     terms = [part(planned, given) for part in parts]
     return replace(_summed(terms, planned, given), given=told)
-
-
-def _check_not_given(told: Mapping[str, int | None]) -> None:
-    for name, value in told.items():
-        if value not in {None, 1}:
-            message = f"{name}={value} is given, and the stores that were found tell it themselves."
-            raise ConfigurationError(message, hint="Leave it out, or give a profile instead.")
 
 
 def _summed(terms: list[MemoryTerm], profile: Profile, given: _Given) -> MemoryPlan:

@@ -137,18 +137,14 @@ class Option:
     ----------
     place, inside
         Where OPTIONS files hold it, and there in the braces of which option, if any.
-    default, least, most
-        RocksDB 9.8.4's own value; the smallest and largest that makes sense (None: no limit).
-    words
-        Its named values, if it has such; else none.
-    called
-        What stands in setters' names, where that isn't the option's name.
-    java, rocksdict
-        RocksJava's setter, and the rest of rocksdict's, where these differ otherwise.
-    not_in_java
-        Why a ``RocksDBConfigSetter`` can't or mustn't set it, if so.
-    in_rocksdict
-        Whether rocksdict 0.3.29 can set it.
+    default, least, most, words
+        RocksDB 9.8.4's own value; the smallest and largest that makes sense (None: no limit); its
+        named values, if it has such.
+    called, java, rocksdict
+        What stands in setters' names, where that isn't the option's; RocksJava's setter, and the
+        rest of rocksdict's, where these differ otherwise.
+    not_in_java, in_rocksdict
+        Why a ``RocksDBConfigSetter`` can't or mustn't set it, if so; whether rocksdict 0.3.29 can.
     spark
         The end of Spark's key, and in which unit that takes a number; no key if Spark has none.
     """
@@ -221,12 +217,8 @@ class OptionSet:
     OPTIONS files hold no objects and no calls, so what is set of these doesn't come back from one:
     the cache (all of ``block_cache_`` and ``strict_capacity_limit``, ``high_pri_pool_ratio``), the
     write-buffer manager, ``rate_limit_bytes_per_second``, ``statistics``, read and write options.
-    rocksdict has no setter for some more, leaves RocksDB's own value, and says so in
-    ``not_in_rocksdict``: ``strict_capacity_limit``, ``high_pri_pool_ratio``,
-    ``whole_key_filtering``, ``optimize_filters_for_memory``,
-    ``cache_index_and_filter_blocks_with_high_priority``, ``compaction_pri``, ``ttl``,
-    ``periodic_compaction_seconds``, ``delayed_write_rate``, ``allow_fallocate``,
-    ``avoid_flush_during_shutdown``, ``info_log_level``; and its filter doesn't write its bits.
+    rocksdict has no setter for some more (``in_rocksdict=False``), leaves RocksDB's own value, and
+    says so in ``not_in_rocksdict``; and its filter doesn't write its bits.
 
     Parameters
     ----------
@@ -247,14 +239,11 @@ class OptionSet:
         A limit for flushes and compactions together (0: none); whether RocksDB counts what it does.
     fill_cache, readahead_bytes, prefix_same_as_start, disable_wal, sync
         Options of reads and of writes.
-    name, purpose
-        What the set is called and whom it is for.
-    base
-        Who left what nobody set: RocksDB, an engine, or an OPTIONS file.
-    why
-        Reasons, by the options that were set.
-    given
-        The options that were set. None of these five is compared.
+    name, purpose, base
+        What the set is called, whom it is for, and who left what nobody set: RocksDB, an engine, or
+        an OPTIONS file.
+    given, why
+        The options that were set, and reasons by their names. None of these five is compared.
     """
 
     # Memtables.

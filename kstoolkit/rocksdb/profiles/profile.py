@@ -149,16 +149,8 @@ class Profile(OptionSet, Viewed):
         Parameters
         ----------
         other
-            A profile, or the name of one.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is none of this name.
-
-        Notes
-        -----
-        An option that is unknown on one side is told; one that is unknown on both is not.
+            A profile, or the name of one. An option that is unknown on one side is told; one that
+            is unknown on both is not.
 
         Examples
         --------
@@ -289,14 +281,10 @@ class OptionDifference(Record):
 
     Parameters
     ----------
-    option
-        Its name.
-    left_name, right_name
-        What the profiles are called.
-    left, right
-        What each profile says; None is unknown.
-    unknown
-        Why ``left`` or ``right`` is unknown, if so.
+    option, left_name, right_name
+        Its name, and what the profiles are called.
+    left, right, unknown
+        What each profile says; None is unknown, and why.
 
     Examples
     --------
@@ -336,13 +324,8 @@ class ProfileMap:
     Parameters
     ----------
     profiles
-        Patterns, in which ``*`` is any text and ``?`` one character, with their profiles. The last
-        one must be ``"*"``, so that no store is without.
-
-    Raises
-    ------
-    ConfigurationError
-        If a pattern comes twice, or the last is not ``"*"``.
+        Patterns, in which ``*`` is any text and ``?`` one character, with their profiles. None may
+        come twice, and the last one must be ``"*"``, so that no store is without.
 
     Examples
     --------

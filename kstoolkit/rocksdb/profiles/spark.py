@@ -42,12 +42,11 @@ class SparkConf(Record):
 
     Parameters
     ----------
-    settings
-        Spark's configuration, as ``SparkSession.builder.config(map=...)`` takes it.
+    settings, why
+        Spark's configuration, as ``SparkSession.builder.config(map=...)`` takes it, and why each
+        setting was chosen, as far as the profile says.
     unset
         Each option that was set otherwise than Spark leaves it and can't be told to it, and why.
-    why
-        Why each setting was chosen, as far as the profile says.
 
     Examples
     --------

@@ -199,10 +199,8 @@ def diff_stores(
         which is what it takes to compare stores of different engines.
     limit
         Keep at most so many differences; they are counted all the same.
-    disk_bytes
-        How much scratch disk to take at most; about what the rows take, or less.
-    scratch
-        Where to make the scratch folder; None is where temporary files go.
+    disk_bytes, scratch
+        How much scratch disk to take at most, about what the rows take, or less; and where.
     progress
         Whether to show on stderr how many rows are read by now.
 

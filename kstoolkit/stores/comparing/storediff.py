@@ -45,11 +45,9 @@ class Difference:
 
     Parameters
     ----------
-    change
+    change, a, b
         ``"added"``: only the second has it. ``"removed"``: only the first has it. ``"changed"``:
-        both have it, with different values.
-    a, b
-        The row of the first store, and of the second; None where it has none.
+        both have it, with different values. And the row of each; None where it has none.
 
     Examples
     --------
@@ -249,13 +247,7 @@ class StoreDiff(Closing, Viewed):
         return not (self.added or self.removed or self.changed)
 
     def batches(self) -> Iterator[DiffBatch]:
-        """Yield the differences in parts of some thousands, by key, window and time.
-
-        Raises
-        ------
-        StoreClosedError
-            If this is closed.
-        """
+        """Yield the differences in parts of some thousands, by key, window and time."""
         if not self._remove.alive:
             message = f"The comparison of {self.names[0]!r} and {self.names[1]!r} is closed."
             raise StoreClosedError(message, hint="Compare them again.")

@@ -249,9 +249,10 @@ _ASK_OFFSETS = naming(
     "there is no checkpoint file: {look} asks the column family offsets for it", look=_LOOK
 )
 _OPEN_IT = naming("only its rows tell: {look} opens it", look=_LOOK)
+_NO_SIGN = "Kafka Streams before 4.3 leaves no sign of it"
 _NOT_CLOSED = (
-    "Kafka Streams before 4.3 leaves no sign of it but a checkpoint file, and there is none: it is "
-    "running, was not closed cleanly, or its task has no changelog"
+    f"{_NO_SIGN} but a checkpoint file, and there is none: it is running, was not closed cleanly, "
+    "or its task has no changelog"
 )
 
 
@@ -269,7 +270,10 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
     kind, confidence, reasons = _kind(families, place)
     keeps_offsets = OFFSETS in held.column_families
     offset, no_offset = _offset(place, _ASK_OFFSETS if keeps_offsets else _NO_CHECKPOINT)
-    unknown = {"closed": _OPEN_IT if keeps_offsets else _no_sign(place)}
+    has_checkpoint = (place.task_folder / _CHECKPOINT).exists()
+    unknown = {"closed": _NO_SIGN if has_checkpoint else _NOT_CLOSED}
+    if keeps_offsets:
+        unknown["closed"] = _OPEN_IT
     if kind is None:
         unknown["kind"] = (
             _OPEN_IT if families else "there is no OPTIONS file that names its column families"
@@ -328,11 +332,6 @@ def _not_rewritten(held: OnDisk) -> int | None:
         for family, count in held.num_entries.items()
         if family in STREAMS_FAMILIES | {DEFAULT} and family != live
     )
-
-
-def _no_sign(place: StreamsPlace) -> str:
-    is_there = (place.task_folder / _CHECKPOINT).exists()
-    return "Kafka Streams before 4.3 leaves no sign of it" if is_there else _NOT_CLOSED
 
 
 def _length_ms(starts_ms: Mapping[Path, int]) -> int | None:

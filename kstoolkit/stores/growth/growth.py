@@ -76,7 +76,15 @@ def _measured_growth(
     now_ms = None if now is None else moment_ms(now)
     retention_ms = None if retention is None else parse_duration(retention)
     cut_ms = None if checkpoint is None else checkpoint.cut_ms
-    tallies = _no_rows_yet(found, cut_ms, prefix_bytes, fields)
+    starts_ms = np.array([each.start_ms for each in segments], dtype=np.int64)
+    tallies = Tallies(
+        None if found is None else found.engine,
+        None if found is None else found.kind,
+        SegmentTally(starts_ms),
+        watermark_ms=cut_ms,
+        prefix_bytes=prefix_bytes,
+        fields=None if fields is None else FieldTally(fields),
+    )
     for rows in source.read(Asked()):
         tallies.add(rows)
     horizon = horizon_of(tallies, retention_ms=retention_ms, now_ms=now_ms, checkpoint=checkpoint)
@@ -112,23 +120,6 @@ def _measured_growth(
         size_bytes=None if found is None else found.size_bytes,
         disk_bytes=None if found is None else found.disk_bytes,
         unknown=_unknown(tallies, found, why_no_ages(tallies, horizon, checkpoint)),
-    )
-
-
-def _no_rows_yet(
-    found: FoundStore | None,
-    watermark_ms: int | None,
-    prefix_bytes: int | None,
-    fields: KeyFields | None,
-) -> Tallies:
-    starts_ms = [] if found is None else [each.start_ms for each in found.segments]
-    return Tallies(
-        None if found is None else found.engine,
-        None if found is None else found.kind,
-        SegmentTally(np.array(starts_ms, dtype=np.int64)),
-        watermark_ms=watermark_ms,
-        prefix_bytes=prefix_bytes,
-        fields=None if fields is None else FieldTally(fields),
     )
 
 

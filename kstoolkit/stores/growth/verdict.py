@@ -527,20 +527,17 @@ def _left_out(growth: Growth) -> str:
 
 _WORDS: dict[str, Callable[[Growth], object]] = {
     "option_retention": lambda _: Option("retention"),
-    "amplification": lambda g: f"{g.deletions.space_amplification or 0:.1f}",
     "batch_at": lambda g: moment_text(0 if g.checkpoint is None else g.checkpoint.batch_at_ms),
     "bounds": lambda g: (
         f"{_rounded(g.horizon.inferred_least_ms)} to {_rounded(g.horizon.inferred_most_ms)}"
     ),
     "cut": _cut,
-    "deletions": lambda g: format_count(g.deletions.num_deletions),
     "density": lambda g: _share_text(g.deletions.tombstone_density or 0),
     "disk_bytes": lambda g: format_bytes(g.disk_bytes),
     "end": lambda g: "ends" if g.expired.num_past_segments == 1 else "end",
-    "entries": lambda g: format_count(g.deletions.num_entries),
-    "expected_segments": lambda g: str(g.horizon.expected_segments),
     "expired": _expired,
     "expired_as": lambda g: _EXPIRED_AS[Clock(g.clock or "")][_is_many(g)],
+    "g": lambda g: g,
     "history": _history,
     "interval": lambda g: format_duration(g.horizon.segment_interval_ms or 0),
     "key": lambda g: _shortened(value_text(g.keys[0].key)),
@@ -548,10 +545,8 @@ _WORDS: dict[str, Callable[[Growth], object]] = {
     "left_out": _left_out,
     "not_updated": _not_updated,
     "now": lambda g: moment_text(g.horizon.now_ms or 0),
-    "obsolete": lambda g: format_count(g.deletions.num_obsolete),
     "of_keys": lambda g: "" if g.num_keys is None else f" of {format_count(g.num_keys)}",
     "one_segment_tells": _one_segment_tells,
-    "past_segments": lambda g: format_count(g.expired.num_past_segments),
     "past_segments_bytes": lambda g: format_bytes(g.expired.past_segments_bytes),
     "past_ttl": lambda g: _of_rows(g, g.expired.num_past_ttl, g.expired.past_ttl_bytes),
     "past_watermark": lambda g: _of_rows(
@@ -592,8 +587,8 @@ _WORDS: dict[str, Callable[[Growth], object]] = {
 
 _OVERDUE = (
     _Rule(
-        "{past_segments} of {segments} segments ({past_segments_bytes} of {segments_bytes}) {end} "
-        "by {cut}.{why_segments_stay}",
+        "{g.expired.num_past_segments:,} of {segments} segments ({past_segments_bytes} of "
+        "{segments_bytes}) {end} by {cut}.{why_segments_stay}",
         lambda g: g.expired.num_past_segments and g.expired.past_segments_bytes is not None,
         lambda g: (g.expired.past_segments_bytes or 0) / max(_segments_bytes(g), 1),
     ),
@@ -675,15 +670,17 @@ _CAUSES = (
         ),
     ),
     _Rule(
-        "{deletions} of {entries} entries in its files are tombstones ({density}): they and what "
-        "they stand for go when compactions reach the last level.",
+        "{g.deletions.num_deletions:,} of {g.deletions.num_entries:,} entries in its files are "
+        "tombstones ({density}): they and what they stand for go when compactions reach the last "
+        "level.",
         lambda g: (g.deletions.tombstone_density or 0) >= _MANY_TOMBSTONES,
         lambda g: g.deletions.tombstone_density or 0,
         of_empty=True,
     ),
     _Rule(
-        "Its SST files take {amplification} times what RocksDB estimates to be live; {obsolete} "
-        "entries are older versions of rows, or deleted: compactions would free that room.",
+        "Its SST files take {g.deletions.space_amplification:.1f} times what RocksDB estimates to "
+        "be live; {g.deletions.num_obsolete:,} entries are older versions of rows, or deleted: "
+        "compactions would free that room.",
         _is_amplified,
         lambda g: 1 - 1 / (g.deletions.space_amplification or 1),
     ),
@@ -735,7 +732,7 @@ _IN_ORDER = (
     ),
     _Rule(
         "No segment is overdue: a store with a retention of {retention} keeps up to "
-        "{expected_segments}, and this one has {segments}.",
+        "{g.horizon.expected_segments}, and this one has {segments}.",
         lambda g: (
             g.horizon.expected_segments is not None
             and g.expired.num_past_segments == 0

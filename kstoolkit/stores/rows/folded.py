@@ -76,20 +76,11 @@ class FoldedRecords(ReadOnce):
 
     Parameters
     ----------
-    name
-        What to call it.
+    name, scratch
+        What to call it, and where to make the scratch folder.
     read_as
         How to read it: without a kind, it is recognised from the records. Versions are told apart
-        only if the kind says so.
-    scratch
-        Where to make the scratch folder; None is where temporary files go.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such kind.
-    StoreResourceError
-        If there is no room for the scratch folder.
+        only if the kind says so; one that there isn't is a ConfigurationError.
 
     Examples
     --------
@@ -123,15 +114,7 @@ class FoldedRecords(ReadOnce):
         timestamps_ms: Sequence[int],
         headers: Sequence[RecordHeaders],
     ) -> None:
-        """Take in more records, those of a key in their order; a value that is None removes it.
-
-        Raises
-        ------
-        StoreResourceError
-            If there is no room for them.
-        StoreClosedError
-            If this is closed.
-        """
+        """Take in more records, those of a key in their order; a value that is None removes it."""
         self._check_open()
         has_versions = self._has_versions
         lies_at = version_keys(keys, timestamps_ms).to_pylist() if has_versions else keys
@@ -183,10 +166,7 @@ class FoldedRecords(ReadOnce):
     def pairs(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and values as they are kept; of versions, those that have a value.
 
-        Raises
-        ------
-        StoreClosedError
-            If this is closed, also before the last of them.
+        If this is closed, also before the last of them, it is a StoreClosedError.
         """
         self._check_open()
         rows = rows_of(self._kept, prefix=prefix)

@@ -324,19 +324,12 @@ class Rows(Viewed):
 
     Parameters
     ----------
-    source
-        Where they lie.
-    asked
-        Which of them.
+    source, asked
+        Where they lie, and which of them.
     key, value
         How to read the application's bytes.
     limit
-        At most so many; None: all.
-
-    Raises
-    ------
-    ConfigurationError
-        If the limit is no whole number, or below 0.
+        At most so many; None: all. No whole number, or one below 0, is a ConfigurationError.
     """
 
     def __init__(
@@ -391,11 +384,6 @@ class Rows(Viewed):
             ``key``, ``window_start``, ``window_end``, ``timestamp`` (UTC), ``value``, ``headers``,
             ``key_bytes``, ``value_bytes``, ``problem``, and a column for each of the kind's
             :func:`details <kstoolkit.stores.rows.rows._details_of>`; ``valid_to`` is a moment.
-
-        Raises
-        ------
-        ConfigurationError
-            If the limit is no whole number, or below 0.
         """
         return limited(self._tables(limit), limit, "rows")
 

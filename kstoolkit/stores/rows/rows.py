@@ -135,16 +135,13 @@ class StoreRow:
     window_start_ms, window_end_ms
         The window or session, epoch ms UTC; None where there is none, or where neither the store
         nor the user says when it ends.
-    timestamp_ms
-        The row's own time, epoch ms UTC.
+    timestamp_ms, is_expiry
+        The row's own time, epoch ms UTC, and whether that is when the row expires.
     headers
         Record headers, (name, value) each; None for a kind of store without them.
-    key_bytes, value_bytes
-        The application's own bytes; all bytes on disk, if there is a ``problem``.
-    problem
-        Why the row could not be taken apart.
-    is_expiry
-        Whether ``timestamp_ms`` is when the row expires.
+    key_bytes, value_bytes, problem
+        The application's own bytes; all bytes on disk, if there is a problem: why the row could not
+        be taken apart.
     details
         What this kind of store holds beside that, by name: see
         :func:`~kstoolkit.stores.rows.rows._details_of`. Empty for most kinds.
@@ -385,10 +382,8 @@ class Detail:
     ----------
     cells
         The application's bytes; without any, if the store's format says what it is.
-    decoded
-        What it is, one a row.
-    is_time
-        Whether it is a moment, in epoch ms UTC.
+    decoded, is_time
+        What it is, one a row, and whether that is a moment, in epoch ms UTC.
     """
 
     cells: ByteColumn

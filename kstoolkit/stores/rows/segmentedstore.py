@@ -59,22 +59,9 @@ _ONE_STORE = (
 class StoreSegments(Mapping[int, Store]):
     """The segments of a store by where they begin, epoch ms UTC, the earliest first.
 
-    Parameters
-    ----------
-    path
-        The store's folder, for people.
-    folders
-        Those of the segments, by where they begin.
-    scratch
-        Where to make the folders that they are read through: see
-        :func:`kstoolkit.rocksdb.opening.open_store`.
-
-    Raises
-    ------
-    StoreClosedError
-        By all that asks for a segment, if they are closed.
-    KstoolkitError
-        If a segment can't be opened: one of :mod:`kstoolkit.rocksdb.faults`.
+    ``path`` is the store's folder, for people; ``scratch`` where to make the folders that they are
+    read through. Who asks for one gets a StoreClosedError if they are closed, and one of
+    :mod:`kstoolkit.rocksdb.faults` if it can't be opened.
     """
 
     def __init__(
@@ -175,12 +162,7 @@ class StoreSegments(Mapping[int, Store]):
     def largest(self) -> tuple[int, Store]:
         """Return the one whose files with rows are the largest, and where it begins.
 
-        Raises
-        ------
-        NoStoreError
-            If all of them are gone.
-        KstoolkitError
-            If none of them can be opened.
+        If all of them are gone, it is a NoStoreError; if none can be opened, what the first raised.
         """
         sizes = {at: sum(_sizes(each, _ROWS_LIE_IN)) for at, each in self._folders.items()}
         for start_ms in sorted(self, key=lambda each: -sizes[each]):
@@ -275,14 +257,10 @@ class SegmentedStore(InSegments, HasRows):
 
     Parameters
     ----------
-    path
-        The folder that holds the segments; an attribute too.
+    path, folders, read_as
+        The folder that holds the segments, what was found of them, and how to read them.
     segments
         The segments, closed with this store; an attribute too: what RocksDB tells of each.
-    folders
-        What was found of them.
-    read_as
-        How to read them.
     """
 
     def __init__(
@@ -300,13 +278,7 @@ class SegmentedStore(InSegments, HasRows):
         *,
         scratch: str | PathLike[str] | None = None,
     ) -> Self:
-        """Return the store whose segments lie in some folders.
-
-        Warns
-        -----
-        LeftOutWarning
-            If something among them is left out, or can't be read.
-        """
+        """Return the store whose segments lie in some folders; what is left out is warned of."""
         say_left_out(path, list(folders.left_out))
         segments = StoreSegments(path, folders.by_start, scratch)
         segments.open_if_few()

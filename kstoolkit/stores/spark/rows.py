@@ -265,10 +265,8 @@ class SparkSource:
 
     Parameters
     ----------
-    name
-        The store's name, for people.
-    parts
-        Where they lie.
+    name, parts
+        The store's name, for people, and where they lie.
     wanted
         The families, each with its place in the schema as its number; None in a store without.
     is_whole

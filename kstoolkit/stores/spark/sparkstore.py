@@ -50,14 +50,11 @@ class SparkStore(DescribedStore, HasViews, HasRows):
 
     Parameters
     ----------
-    place
-        The store in the checkpoint.
-    version
-        Which version of the state: that of batch 6 is 7. None: that of the latest batch done.
-    read_as
-        How to read keys and values instead.
-    scratch
-        Where to make scratch folders; None is where temporary files go.
+    place, version
+        The store in the checkpoint, and which version of the state: that of batch 6 is 7. None:
+        that of the latest batch done.
+    read_as, scratch
+        How to read keys and values instead, and where to make scratch folders.
 
     Raises
     ------
@@ -148,11 +145,6 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         ----------
         exact
             Whether to read all rows and count them; else the latest snapshots tell.
-
-        Raises
-        ------
-        FormatError
-            If a file is missing or damaged.
         """
         self._check_open()
         return self.rows().count() if exact else self._key_count()

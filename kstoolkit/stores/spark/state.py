@@ -430,8 +430,14 @@ class StoreVersion:
 
     def layout(self, numbers: dict[str, int]) -> StoreLayout:
         """Return how rows are taken apart, given the numbers of the families on disk."""
-        if self.log.row_format != "unsaferow":
-            raise _not_read(self.folder.checkpoint.path, self.log.row_format)
+        if (written_as := self.log.row_format) != "unsaferow":
+            message = (
+                f"The rows of state in {self.folder.checkpoint.path} are written as "
+                f"{written_as!r}: its query ran with {_SETTING}={written_as}, which kstoolkit does "
+                "not read."
+            )
+            hint = f"New queries: leave {_SETTING} at unsaferow, its default."
+            raise FormatError(message, hint=hint)
         return layout_of(self.schema, self.operator, self.store, self.log, numbers)
 
     def opened(self, partition: int, scratch: str | PathLike[str] | None) -> PartitionState:
@@ -443,15 +449,6 @@ class StoreVersion:
         """Return what makes up a partition's state."""
         files = StateFiles.of(self.folder.folder(partition, self.store))
         return files.chain(self.number, self.folder.unique_id(partition, self.store, self.batch))
-
-
-def _not_read(checkpoint: Path, row_format: str) -> FormatError:
-    message = (
-        f"The rows of state in {checkpoint} are written as {row_format!r}: its query ran with "
-        f"{_SETTING}={row_format}, which kstoolkit does not read."
-    )
-    hint = f"New queries: leave {_SETTING} at unsaferow, its default."
-    return FormatError(message, hint=hint)
 
 
 class DescribedStore:
@@ -585,15 +582,11 @@ class KeyCount(Record):
 
     Parameters
     ----------
-    num_keys
-        Keys of the user's; a list is one key, however many rows it has.
-    num_internal_keys
-        Keys that the operator keeps for itself.
-    version
-        The version that was counted, of the oldest of the snapshots.
-    is_current
-        Whether all of the snapshots are of the version that was asked for: then nothing has changed
-        since.
+    num_keys, num_internal_keys
+        Keys of the user's (a list is one, however many rows it has), and the operator's own.
+    version, is_current
+        The version that was counted, of the oldest of the snapshots; whether all are of the version
+        that was asked for: then nothing has changed since.
 
     Examples
     --------
