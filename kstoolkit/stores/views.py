@@ -160,18 +160,9 @@ class HasViews(Closing, ABC):
     def each(self, view: Callable[[Store], _Row | Records[_Row]]) -> StoreRecords[_Row]:
         """Return what a view of each RocksDB shows, as ``each(lambda one: one.levels())``.
 
-        Raises
-        ------
-        NoStoreError
-            If there is no RocksDB.
-        KstoolkitError
-            If none of them can be shown so, as with a column family that none has; or if it is not
-            for one of them that it can't, as with too many open files.
-
-        Warns
-        -----
-        LeftOutWarning
-            If some can't.
+        Some that can't be shown so are left out, with a LeftOutWarning. If none can, as with a
+        column family that none has, or if it is for no single one that it can't, as with too many
+        open files, that is raised; if there is no RocksDB, a NoStoreError.
         """
         found: dict[str, _Row | Records[_Row]] = {}
         left_out: dict[Path, str] = {}

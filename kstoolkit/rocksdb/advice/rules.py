@@ -292,8 +292,7 @@ _BLOOM = ("bloom.filter.useful", "bloom.filter.full.positive", "bloom.filter.ful
 _GETS = ("memtable.miss", "l0.hit", "l1.hit", "l2andup.hit")
 _ITERATORS = ("num.iterator.created", "num.iterator.deleted")
 _DATA = ("block.cache.data.hit", "block.cache.data.miss")
-_INDEX_RATIO, _FILTER_RATIO = "block-cache-index-hit-ratio", "block-cache-filter-hit-ratio"
-_DATA_RATIO = "block-cache-data-hit-ratio"
+_INDEX_RATIOS = ("block-cache-index-hit-ratio", "block-cache-filter-hit-ratio")
 _SPARK_BLOCKS = ("rocksdbReadBlockCacheHitCount", "rocksdbReadBlockCacheMissCount")
 _NO_READS = "the ratios of the last minute are 0, as they also are when nothing was read"
 
@@ -315,7 +314,7 @@ def _index_misses(facts: Facts) -> Iterator[Shown]:
 
 def _missed(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
     """Return which share missed: by counters, or by the worse of two ratios of a minute."""
-    if facts.tickers.has(*_INDEX, *_INDEX_MISSES) or not facts.metric(_INDEX_RATIO):
+    if facts.tickers.has(*_INDEX, *_INDEX_MISSES) or not facts.metric(_INDEX_RATIOS[0]):
         counts = facts.counters(*_INDEX, *_INDEX_MISSES)
         is_much = sum(counts) >= _LEAST_LOOKUPS
         share = sum(counts[2:]) / sum(counts) if is_much else 0.0
@@ -323,7 +322,7 @@ def _missed(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
     profiles = [each.profile for each in facts.families if each.profile and each.ssts]
     if profiles and not any(each.cache_index_and_filter_blocks for each in profiles):
         return 0.0, ()  # they are not in the cache, and so are never pushed out of it
-    told = [each for each in facts.told(_INDEX_RATIO, _FILTER_RATIO) if each.value]
+    told = [each for each in facts.told(*_INDEX_RATIOS) if each.value]
     if not told:
         raise Unjudged(_NO_READS)
     return 1 - min(each.value for each in told), tuple(told)
@@ -468,7 +467,7 @@ def _thin_cache(facts: Facts) -> Iterator[Shown]:
 def _data_hits(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
     """Return which share of the looks for data blocks hit; of too few, all of them."""
     names, evidence = _DATA, facts.tickers.figures(*_DATA)
-    ratio, blocks = facts.metric(_DATA_RATIO), facts.told(*_SPARK_BLOCKS)
+    ratio, blocks = facts.metric("block-cache-data-hit-ratio"), facts.told(*_SPARK_BLOCKS)
     if ratio and not facts.tickers.has(*names):
         if not ratio.value:
             raise Unjudged(_NO_READS)

@@ -354,13 +354,7 @@ class Comparison(Records[Trial]):
         self.levels = levels
 
     def of(self, profile: str) -> Trial:
-        """Return the trial of a profile.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is none of this name.
-        """
+        """Return the trial of a profile; a name that there isn't is a ConfigurationError."""
         for each in self:
             if each.profile == profile:
                 return each

@@ -161,7 +161,7 @@ class MemoryParts(Record):
         Index and filter blocks of open files, if they live outside the cache; the sum of these,
         the block caches, and the memtables unless they are in those.
     rss_bytes, pss_bytes, arrow_bytes
-        All that this process takes, as of a :class:`ProcessMemory`, and what Arrow has in its pool.
+        All that this process takes, its parts as of the writer's, and what Arrow has in its pool.
     not_accounted_for_bytes
         ``rss_bytes`` less ``total_bytes`` and ``arrow_bytes``: Python and its libraries, other open
         stores, and what the allocator keeps. Below 0 if room is set aside and not yet used.
@@ -259,20 +259,16 @@ def _of_writer(
     no_formula = _NO_OPTIONS if plan is None else lacking(plan)
     formula = None if plan is None or no_formula else plan.total_bytes
     rss, pss = (None, None) if writer is None else (writer.rss_bytes, writer.pss_bytes)
-    silent = {} if writer is None else writer.unknown
-    no_rss = silent.get("rss_bytes", _NO_PID)
+    no_pid = dict.fromkeys(("rss_bytes", "pss_bytes"), _NO_PID)
+    silent = no_pid if writer is None else writer.unknown
     values = {
         "formula_bytes": formula,
         "writer_rss_bytes": rss,
         "writer_pss_bytes": pss,
         "writer_not_accounted_for_bytes": None if None in {rss, formula} else _less(rss, formula),
     }
-    whys = {
-        "formula_bytes": no_formula,
-        "writer_rss_bytes": no_rss,
-        "writer_pss_bytes": silent.get("pss_bytes", _NO_PID),
-        "writer_not_accounted_for_bytes": no_rss if rss is None else no_formula,
-    }
+    whys = {f"writer_{name}": why for name, why in silent.items()} | {"formula_bytes": no_formula}
+    whys["writer_not_accounted_for_bytes"] = whys.get("writer_rss_bytes", no_formula)
     return values, whys
 
 

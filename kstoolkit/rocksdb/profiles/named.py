@@ -58,14 +58,10 @@ def profile_named(
     Parameters
     ----------
     name
-        One of :func:`~kstoolkit.rocksdb.profiles.named.profile_names`.
+        One of :func:`~kstoolkit.rocksdb.profiles.named.profile_names`; another is a
+        ConfigurationError.
     total_bytes, stores
         What ``"bounded_memory"`` asks for, 512 MiB and one store by default; no other takes them.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none of this name, or it takes no ``total_bytes`` and ``stores``.
 
     Examples
     --------

@@ -364,12 +364,7 @@ class ProfileMap:
     def to_java(self, class_name: str) -> str:
         """Return one Kafka Streams ``RocksDBConfigSetter`` that sets all of them.
 
-        Profiles whose shared caches are alike share one.
-
-        Raises
-        ------
-        ConfigurationError
-            If ``class_name`` is no name of a Java class.
+        It is as that of one profile; those whose shared caches are alike share one.
         """
         return java_setter(class_name, self.profiles)
 

@@ -142,22 +142,13 @@ class StateStore(Store, HasRows):
         return () if self.damage is None else (LeftOut(self.path, self.damage),)
 
     def say_damage(self) -> None:
-        """Warn of what is damaged; once, unless more has come to light.
-
-        Warns
-        -----
-        LeftOutWarning
-            If something is.
-        """
+        """Warn of what is damaged; once, unless more has come to light."""
         self._said = say_damage(self.path, self.damage, self._said)
 
     def close(self) -> None:
         """Close the store, and remove what was made to read it; a second time does nothing.
 
-        Warns
-        -----
-        LeftOutWarning
-            If it was read in part, and something of that was damaged.
+        If it was read in part, and something of that was damaged, that is warned of.
         """
         try:
             self.say_damage()

@@ -99,13 +99,7 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         return self.source.serdes.read_as(self.read_as)[1]
 
     def family(self, name: str) -> Readable:
-        """Return the rows of one column family, the operator's own included, to ask or compare.
-
-        Raises
-        ------
-        ColumnFamilyError
-            If there is none of that name.
-        """
+        """Return the rows of one column family, the operator's own included, to ask or compare."""
         return self._readable(self._named(name))
 
     def rows(self, *, internal: bool = False, **asked: Any) -> Rows:
@@ -155,14 +149,8 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         Parameters
         ----------
         version, batch
-            The version, or the micro-batch that left it; None: the latest.
-
-        Raises
-        ------
-        ConfigurationError
-            If both are given.
-        CheckpointError
-            If there is no such version.
+            The version, or the micro-batch that left it, not both; None: the latest. One that there
+            isn't is a CheckpointError.
         """
         if version is not None and batch is not None:
             message = f"Both version {version} and batch {batch} are asked for."
@@ -181,10 +169,7 @@ class SparkStore(DescribedStore, HasViews, HasRows):
     def rocksdbs(self) -> Iterator[tuple[str, Store]]:
         """Yield each snapshot as a RocksDB, open until the next; what changed since is not in it.
 
-        Warns
-        -----
-        LeftOutWarning
-            If one is damaged, and shown as far as it goes.
+        One that is damaged is shown as far as it goes, with a warning.
         """
         self._check_open()
         for path, at in self._snapshots.items():
