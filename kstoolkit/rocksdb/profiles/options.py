@@ -217,8 +217,12 @@ class OptionSet:
     OPTIONS files hold no objects and no calls, so what is set of these doesn't come back from one:
     the cache (all of ``block_cache_`` and ``strict_capacity_limit``, ``high_pri_pool_ratio``), the
     write-buffer manager, ``rate_limit_bytes_per_second``, ``statistics``, read and write options.
-    rocksdict has no setter for some more (``in_rocksdict=False``), leaves RocksDB's own value, and
-    says so in ``not_in_rocksdict``; and its filter doesn't write its bits.
+    rocksdict has no setter for some more, leaves RocksDB's own value, and says so in
+    ``not_in_rocksdict``: ``strict_capacity_limit``, ``high_pri_pool_ratio``,
+    ``whole_key_filtering``, ``optimize_filters_for_memory``,
+    ``cache_index_and_filter_blocks_with_high_priority``, ``compaction_pri``, ``ttl``,
+    ``periodic_compaction_seconds``, ``delayed_write_rate``, ``allow_fallocate``,
+    ``avoid_flush_during_shutdown``, ``info_log_level``; and its filter doesn't write its bits.
 
     Parameters
     ----------
