@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import typer
@@ -17,6 +18,7 @@ from kstoolkit.cli.options import (
 from kstoolkit.cli.rocksdb import CLIENT_CONFIG, METRICS, PROGRESS, metrics_given
 from kstoolkit.cli.terminal import URGENT, in_flags, note, print_json, print_table, say
 from kstoolkit.moments import moment_text
+from kstoolkit.records import counted
 from kstoolkit.rocksdb.advice.advice import said_of_cause
 from kstoolkit.units import format_bytes, format_count, format_span, parse_bytes
 
@@ -95,13 +97,18 @@ def _before(file: str | None, progress: str | None) -> EngineMetrics | None:
     return metrics_given(*((file, None) if progress is None else (None, file)))
 
 
-def _show(found: Checkup) -> None:
+def _show(told: Checkup) -> None:
+    found = in_flags(told)
     print_table(_HEADER, [_cells(each) for each in found.stores])
-    for figure in in_flags(found).figures():
+    for figure in found.figures():
         say(str(figure))
     for step in found.to_do():
         for line in step.splitlines():
             say(line)
+    for name in ("growth", "stalls", "behind_records"):
+        whys = Counter(each.unknown[name] for each in found.stores if name in each.unknown)
+        for why, number in whys.items():
+            note(f"Unknown {name} of {counted(number, 'stores')}: {why.rstrip('.;')}.")
     for why, rules in found.unjudged.items():
         note(f"{said_of_cause(in_flags(why), rules)}.")
 
@@ -119,7 +126,7 @@ def _cells(store: CheckedStore) -> list[str]:
         oldest,
         format_count(store.errors),
         format_count(store.stalls),
-        store.closed or "unknown",
+        "in use" if store.is_locked else store.closed or "unknown",
         format_count(store.behind_records),
         format_count(store.advice),
         store.growth or "unknown",

@@ -534,6 +534,8 @@ _BOUNDS = {"formula_bytes": "at most ", "writer_not_accounted_for_bytes": "at le
 
 def _bound(figure: Figure) -> str:
     """Return a figure for people, and whether it is a ceiling or a floor."""
+    if figure.name in _BOUNDS and figure.value is not None and figure.value < 0:
+        return "none: the process takes less than the formula allows"
     known = "" if figure.value is None else _BOUNDS.get(figure.name, "")
     return known + in_flags(figure).text
 

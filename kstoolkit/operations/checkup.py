@@ -73,14 +73,14 @@ class CheckedStore(Record):
         What its log tells of since it was last opened.
     oldest_ms
         When the rows of its oldest segment begin, epoch ms UTC.
-    offset, closed
-        How far of its changelog is in it, and how it was closed.
+    offset, closed, is_locked
+        How far of its changelog is in it, how it was closed, and whether a process has it open.
     end_offset, behind_records
         The next offset of its changelog topic, and how many before it are not in the store; those
         that transactions and compaction left empty count, too; a store that keeps no offset lacks
         all that the topic has.
     restore_ms
-        How long writing all its rows anew would take.
+        How long writing all its rows anew would take; by what its topic has, if servers are given.
     advice
         How many pieces of advice there are for it.
     """
@@ -98,6 +98,7 @@ class CheckedStore(Record):
     oldest_ms: int | None = of_source(Source.STORE)
     offset: int | None = of_source(Source.STORE)
     closed: str | None = of_source(Source.STORE)
+    is_locked: bool | None = of_source(Source.SYSTEM)
     end_offset: int | None = of_source(Source.METRICS)
     behind_records: int | None = of_source(Source.FORMULA)
     restore_ms: int | None = of_source(Source.FORMULA)
@@ -168,7 +169,7 @@ class Checkup(Record):
     memory_bytes: int | None = of_source(Source.FORMULA)
     bound_bytes: int | None = of_source(Source.GIVEN)
     free_bytes: int | None = of_source(Source.SYSTEM)
-    restore_bytes_per_second: int | None = of_source(Source.FORMULA)
+    restore_bytes_per_second: int | None = None
     restore_rate_is: str = ""
     native_growth_bytes: int | None = of_source(Source.METRICS, None)
     disk_full_ms: int | None = of_source(Source.METRICS, None)
@@ -307,6 +308,11 @@ class _Look:
         self.unjudged |= given.unjudged
         self.data_bytes = (self.data_bytes or 0) + _data_bytes(store)
 
+    def _times(self, topic: Reach | str) -> float:
+        """Return how many records a restore reads for each row, as far as the topic is known."""
+        rows = self.found.num_entries
+        return 1.0 if isinstance(topic, str) or not rows else (topic.end - topic.first) / rows
+
     def row(self, rate: int, ends: Mapping[str, Reach | str]) -> CheckedStore:
         """Return what is known of the store; rows are written anew at a rate, in bytes a second."""
         found, data = self.found, self.data_bytes
@@ -318,18 +324,21 @@ class _Look:
             "growth": self.growth,
             "memory_bytes": whole.total_bytes if whole and whole.is_ceiling else None,
             "stalls": stalls,
-            "oldest_ms": min((each.start_ms for each in found.segments), default=None),
+            "oldest_ms": min(
+                (each.start_ms for each in found.segments if each.start_ms), default=None
+            ),
             "end_offset": end,
             "behind_records": behind,
-            "restore_ms": None if data is None else round(1000 * data / rate),
+            "restore_ms": None if data is None else round(1000 * data * self._times(told) / rate),
         }
         whys = {
-            "growth": f"its {format_bytes(found.size_bytes)} are not read: kstoolkit growth does",
+            "growth": f"more than {format_bytes(_READ_BYTES)} are not read: kstoolkit growth does",
             "memory_bytes": "its options or its cache are not told",
             "stalls": why_no_stalls,
-            "oldest_ms": "it has no segments",
-            "end_offset": str(told),
-            "behind_records": str(told),
+            "oldest_ms": "it has no segments that are of a time",
+            **dict.fromkeys(
+                ("end_offset", "behind_records"), told if isinstance(told, str) else ""
+            ),
             "restore_ms": next(iter(self.faults + self.unread), "it has no RocksDB that tells"),
         }
         unknown = {name: whys[name] for name, value in values.items() if value is None}
@@ -339,13 +348,13 @@ class _Look:
             found.store,
             _task(found),
             found.path,
-            advice=len(self.advice),
+            advice=len({(each.rule, each.option) for each in self.advice}),
             unknown=unknown,
             **values,
         )
 
 
-_FOUND = ("kind", "size_bytes", "num_entries", "errors", "offset", "closed")
+_FOUND = ("kind", "size_bytes", "num_entries", "errors", "offset", "closed", "is_locked")
 
 
 def _look(
@@ -442,7 +451,11 @@ def _memory(found: FoundStores, plan: MemoryPlan | None, bound_bytes: int | None
         "memory over the bound",
         f"all stores may take {format_bytes(plan.total_bytes)}, and there are"
         f" {format_bytes(bound_bytes)}",
-        tuple(str(term) for term in plan.terms if term.term in {"memtables", "block cache"}),
+        tuple(
+            f"{term.term}: at most {format_bytes(term.total_bytes)} (formula)"
+            for term in plan.terms
+            if term.total_bytes
+        ),
         f"kstoolkit profile bounded_memory --total {bound_bytes >> 20}MiB --stores"
         f" {plan.instances} --to {to}",
         f"{_WIKI}/Memory-usage-in-RocksDB",
@@ -474,14 +487,17 @@ def _bounds(plans: list[MemoryPlan]) -> Iterator[Step]:
     yield Step(
         _BOUNDED,
         f"{counted(len(plans), 'RocksDBs')} have caches or budgets apart, by their logs",
-        tuple(
-            f"{term}: " + ", ".join(f"{name} of {number:,}" for name, number in of.most_common(5))
-            for term, of in found.items()
-        ),
+        tuple(f"{term}: {_listed(of)}" for term, of in found.items()),
         "give all one cache and one WriteBufferManager: static fields of a RocksDBConfigSetter; in"
         " Spark spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage=true",
         f"{_WIKI}/Memory-usage-in-RocksDB",
     )
+
+
+def _listed(objects: Counter[str]) -> str:
+    told = [f"{name} of {number:,}" for name, number in objects.most_common(_MOST_NAMES)]
+    more = [f"{len(objects) - _MOST_NAMES:,} more"] if len(objects) > _MOST_NAMES else []
+    return ", ".join(told + more)
 
 
 def _is_one(objects: Counter[str]) -> bool:
@@ -635,8 +651,8 @@ class _Change:
 
     @property
     def native_bytes(self) -> int | None:
-        """By how much the process grew beyond what its heap and RocksDB may have taken."""
-        return sum(self.terms.values()) if self.terms else None
+        """By how much at least the process grew beyond what its heap and RocksDB took."""
+        return max(0, sum(self.terms.values())) if self.terms else None
 
     def full_ms(self, free: int) -> int | None:
         """Return when the disk is full at the rate at which the stores' files grew."""

@@ -13,6 +13,7 @@ of a commit took, and what was copied, it tells of the latest one.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -272,22 +273,24 @@ _OF_OPERATOR = (
     *("commitTimeMs", "allUpdatesTimeMs", "allRemovalsTimeMs"),
 )
 
+_ADDS_UP = re.compile("Ms$|Latency|^batches$")
+
 
 def operators_in_all(told: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], dict[str, float]]:
     """Return each operator's figures by Spark's names, by its position and name.
 
-    What counts one batch is summed, of all else the latest value stands; how long parts of a batch
-    took is that of the slowest. ``batchId`` is the latest one's.
+    What counts one batch, and how long it took, is summed over ``batches``; of all else the latest
+    value stands, of ``batchId`` too.
     """
     found: dict[tuple[str, str], dict[str, float]] = {}
     sums = {each.key for each in _FIGURES if each.adds_up}
     for progress in told:
         for labels, operator in _operators(progress):
             values = found.setdefault((labels[1][1], labels[0][1]), {})
-            for name, value in operator.get("customMetrics", {}).items():
-                values[name] = value + (values.get(name, 0) if name in sums else 0)
-            for name in _OF_OPERATOR:
-                before = values.get(name, 0) if name.endswith("Ms") else 0
-                values[name] = max(before, operator.get(name, 0))
+            figures = {**operator.get("customMetrics", {}), "batches": 1}
+            figures |= {name: operator.get(name, 0) for name in _OF_OPERATOR}
+            for name, value in figures.items():
+                adds_up = name in sums or _ADDS_UP.search(name)
+                values[name] = value + (values.get(name, 0) if adds_up else 0)
             values["batchId"] = progress.get("batchId", 0)
     return {whose: {name: float(each) for name, each in of.items()} for whose, of in found.items()}

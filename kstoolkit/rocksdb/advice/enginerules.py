@@ -219,15 +219,16 @@ _COMPACTED = {
 )
 def _long_commits(facts: Facts) -> Iterator[Shown]:
     stores, commit = facts.metric("numStateStoreInstances"), facts.metric("commitTimeMs")
-    if not _is_spark(facts) or not stores or not stores.value or not commit:
+    batches = facts.metric("batches")
+    if not _is_spark(facts) or not stores or not stores.value or not commit or not batches:
         return
     spent = facts.told("commitTimeMs", "allUpdatesTimeMs", "allRemovalsTimeMs")
-    said = {"mean_ms": commit.value / stores.value}
+    said = {"mean_ms": commit.value / stores.value / batches.value}
     said["share"] = commit.value / max(1, sum(each.value for each in spent))
     if said["mean_ms"] >= _LONG_COMMIT_MS and said["share"] >= _MOST_OF_BATCH:
         parts = sorted(facts.told(*_COMMIT_PARTS), key=lambda each: -each.value)
         is_compacted = bool(parts) and parts[0].name == _COMPACT
-        yield Shown((*spent, stores, *parts), said | (_COMPACTED if is_compacted else {}))
+        yield Shown((*spent, stores, batches, *parts), said | (_COMPACTED if is_compacted else {}))
 
 
 @Rule(

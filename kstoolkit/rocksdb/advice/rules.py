@@ -137,7 +137,7 @@ def _small_files(facts: Facts) -> Iterator[Shown]:
 
 @Rule(
     "too many open files",
-    "{opened} files are open once all have been read, in {stores}",
+    "of {limit} files that its process may open {opened}",
     option="max_open_files",
     direction="a number that fits; or raise target_file_size_base, or the system's limit",
     effect="no 'Too many open files' when the store grows",
@@ -154,7 +154,8 @@ def _open_files(facts: Facts) -> Iterator[Shown]:
     limit, open_now = facts.open_files_limit, facts.metric("process-open-fds")
     if limit is None:
         raise Unjudged(_NO_LIMIT)
-    if max(opened, 0 if open_now is None else open_now.value) > _MOST_OF_LIMIT * limit.value:
+    now = 0 if open_now is None else open_now.value
+    if max(opened, now) > _MOST_OF_LIMIT * limit.value:
         evidence = (
             Figure("num_files", files, Source.STORE),
             Figure("max_open_files", most, Source.OPTIONS),
@@ -162,8 +163,9 @@ def _open_files(facts: Facts) -> Iterator[Shown]:
             open_now,
             Figure("instances", facts.instances, Source.GIVEN),
         )
-        stores = counted(facts.instances, "such stores")
-        yield Shown(evidence, {"opened": format_count(opened), "stores": stores})
+        later = f"{opened:,} are open once all of {counted(facts.instances, 'such stores')} is read"
+        said = f"{now:,} are open" if now > opened else later
+        yield Shown(evidence, {"limit": format_count(limit.value), "opened": said})
 
 
 _PARTS = ("rocksdb.size-all-mem-tables", "rocksdb.block-cache-usage")
