@@ -269,6 +269,7 @@ _LEAST_LOOKUPS = 1_000
 
 _MOST_INDEX_MISSES = 0.05
 _LEAST_BLOOM_USEFULNESS = 0.9
+_LEAST_PART = 0.01
 _MOST_ABSENT = 0.2
 _MOST_OPEN_ITERATORS = 50
 _LONGEST_ITERATOR_MS = 600_000
@@ -379,7 +380,12 @@ def _bloom(facts: Facts) -> Iterator[Shown]:
 )
 def _absent_keys(facts: Facts) -> Iterator[Shown]:
     reached, *found = facts.tickers.of(*_GETS)
-    told = [(each, each.profile) for each in facts.families if each.profile and each.ssts]
+    sizes = {each.name: sum(sst.size_bytes for sst in each.ssts) for each in facts.families}
+    told = [
+        (each, each.profile)
+        for each in facts.families  # a counter is of all: what is next to nothing gets no blame
+        if each.profile and each.ssts and sizes[each.name] > _LEAST_PART * max(sizes.values())
+    ]
     if not told:
         why = "there are no files, or no OPTIONS file"
         raise Unjudged(why)
