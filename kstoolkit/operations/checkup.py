@@ -252,15 +252,9 @@ def checkup(
     plans = [plan for look in looks for plan in look.plans]
     plan = plans_in_all(plans) if plans else None
     free = shutil.disk_usage(path).free
-    steps = [
-        *(
-            *_damaged(looks, found),
-            *_memory(found, plan, bound_bytes),
-            *_room_to_merge(found, free),
-        ),
-        *(*_bounds(plans), *_uneven(found), *_ahead(rows), *_grown(change)),
-        *(*_filling(change, free), *_advised(looks)),
-    ]
+    steps = [*_damaged(looks, found), *_memory(found, plan, bound_bytes)]
+    steps += [*_room_to_merge(found, free), *_bounds(plans), *_uneven(found), *_ahead(rows)]
+    steps += [*_grown(change), *_filling(change, free), *_advised(looks)]
     return Checkup(
         str(path),
         Records(rows, "stores"),
@@ -320,13 +314,13 @@ class _Look:
         stalls, why_no_stalls = _stalls(found)
         told = ends[found.path]
         end, behind = (None, None) if isinstance(told, str) else (told.end, _behind(found, told))
+        starts_ms = [each.start_ms for each in found.segments if each.start_ms]
+        no_topic = told if isinstance(told, str) else ""
         values: dict[str, Any] = {
             "growth": self.growth,
             "memory_bytes": whole.total_bytes if whole and whole.is_ceiling else None,
             "stalls": stalls,
-            "oldest_ms": min(
-                (each.start_ms for each in found.segments if each.start_ms), default=None
-            ),
+            "oldest_ms": min(starts_ms, default=None),
             "end_offset": end,
             "behind_records": behind,
             "restore_ms": None if data is None else round(1000 * data * self._times(told) / rate),
@@ -336,9 +330,8 @@ class _Look:
             "memory_bytes": "its options or its cache are not told",
             "stalls": why_no_stalls,
             "oldest_ms": "it has no segments that are of a time",
-            **dict.fromkeys(
-                ("end_offset", "behind_records"), told if isinstance(told, str) else ""
-            ),
+            "end_offset": no_topic,
+            "behind_records": no_topic,
             "restore_ms": next(iter(self.faults + self.unread), "it has no RocksDB that tells"),
         }
         unknown = {name: whys[name] for name, value in values.items() if value is None}
