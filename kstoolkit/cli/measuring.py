@@ -9,7 +9,14 @@ import typer
 
 from kstoolkit.cli import options, stores
 from kstoolkit.cli.options import SHOWN, argument, optional, required, switch
-from kstoolkit.cli.stores import GivenSide, both_sides, moment_given, opened_at, say_expired
+from kstoolkit.cli.stores import (
+    GivenSide,
+    both_sides,
+    moment_given,
+    opened_at,
+    say_expired,
+    say_unflushed,
+)
 from kstoolkit.cli.terminal import in_flags, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.moments import moment_text
@@ -191,8 +198,11 @@ def diff(
         ) as found,
     ):
         _give_differences(found, to, overwrite=overwrite, as_json=as_json)
-        if since is None and found.counts.added + found.counts.removed:
+        counts = found.counts
+        if since is None and counts.added + counts.removed:
             say_expired(one, other)
+        if side_a.is_topic != side_b.is_topic and counts.added + counts.removed + counts.changed:
+            say_unflushed(side_b if side_a.is_topic else side_a)
 
 
 def _give_differences(found: StoreDiff, to: str | None, *, overwrite: bool, as_json: bool) -> None:

@@ -292,6 +292,16 @@ class GivenSide:
         return parse_address(self.path) is not None
 
 
+def say_unflushed(store: GivenSide) -> None:
+    """Say if a store beside a topic lacks what its writer has not flushed, or never did."""
+    from kstoolkit.stores.discovery.discovering import discover  # noqa: PLC0415 - loads RocksDB
+
+    for each in [] if store.is_topic else discover(store.path, look=True):
+        if each.is_locked or each.closed == "not cleanly":
+            why = "is in use" if each.is_locked else "was not closed cleanly"
+            note(f"{each.path} {why}: what its writer had not flushed is in the topic alone.")
+
+
 @contextmanager
 def both_sides(a: GivenSide, b: GivenSide) -> Iterator[tuple[HasRows, HasRows]]:
     """Yield both sides of a comparison; a topic is read as the store beside it is."""

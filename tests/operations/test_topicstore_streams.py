@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -115,6 +117,17 @@ def test_exactly_what_was_changed_in_the_topic_differs(live: Live) -> None:
     }
     assert told["changed"]["value_b"] == 77
     assert answer.err == f"1 added, 1 removed, 1 changed, {len(rest)} equal.\n"
+    holding = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX)"
+    holding += "; print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", holding, str(store / "LOCK")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()  # it holds RocksDB's lock, as a process that has it open
+        held = given("diff", altered.address, store)
+        writer.kill()
+    assert held.err.endswith(
+        f"{store} is in use: what its writer had not flushed is in the topic alone.\n"
+    )
     other = given("diff", store, altered.address, "--partition", 0)
     assert f"{len(rest) + 2} removed" in other.err
 
