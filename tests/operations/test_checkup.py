@@ -89,6 +89,23 @@ def test_a_missing_file_is_urgent(state: Path) -> None:
     assert lost.name.removesuffix(".sst").lstrip("0") in step.evidence[0]
 
 
+def test_a_store_that_lost_its_current_is_found_and_urgent(state: Path) -> None:
+    (state / "0_0" / "rocksdb" / "user-count" / "CURRENT").unlink()
+    found = checkup(state)
+    assert "CURRENT, which names its MANIFEST, is missing" in found.steps[0].evidence[0]
+    assert (found.steps[0].rule, found.is_urgent) == ("damaged", True)
+    assert by_name(found).keys() == {"actions-1m", "user-count"}
+
+
+def test_what_can_t_be_looked_into_is_not_called_damaged(state: Path) -> None:
+    """Whoever removed a store for it would lose one that is sound."""
+    (state / "0_0" / "rocksdb" / "user-count" / "CURRENT").write_bytes(bytes(range(128, 255)))
+    found = checkup(state)
+    (step,) = (each for each in found.steps if each.rule == "not readable")
+    assert "encrypted" in step.evidence[0]
+    assert "damaged" not in {each.rule for each in found.steps}
+
+
 def test_more_than_the_bound_is_urgent_and_what_fits_is_not() -> None:
     needed = checkup(SAMPLE).memory_bytes
     assert needed is not None

@@ -245,7 +245,9 @@ def _layout(names: set[str], folders: set[str]) -> _Layout | None:
         return _Layout.REPLICA
     if folders >= _CHECKPOINT:
         return _Layout.SPARK
-    return _Layout.ROCKSDB if "CURRENT" in names - folders else None
+    # One that has lost its CURRENT is damaged, and is to be told of all the same.
+    is_rocksdb = any(each == "CURRENT" or each.startswith("MANIFEST-") for each in names - folders)
+    return _Layout.ROCKSDB if is_rocksdb else None
 
 
 _ENDINGS = {"closed": "cleanly", "open": "not cleanly", None: "not cleanly"}
