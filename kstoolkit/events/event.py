@@ -213,19 +213,10 @@ LIVE_FUTURE_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an event may look like.
+    """What an event may look like, as :func:`~kstoolkit.files` takes it.
 
-    Parameters
-    ----------
-    future_ms
-        How far beyond the wall clock a time may lie; if ``None``, a day, and in a live run
-        :data:`LIVE_FUTURE_MS`.
-    text_bytes
-        How long a user or an action may be, in UTF-8.
-    time_unit
-        The unit of epoch numbers; told from their size if ``None``.
-    input_timezone
-        The zone of times that have none; UTC if ``None``.
+    Without ``future_ms``, a time may lie a day beyond the wall clock, and in a live run
+    :data:`LIVE_FUTURE_MS`.
     """
 
     future_ms: int | None = None
@@ -257,16 +248,8 @@ def limits_of(
 class Judged:
     """The events among some records, and where the other records are.
 
-    Parameters
-    ----------
-    time_ms, users, actions
-        Columns of the events alone.
-    bad
-        Row numbers of the records that are no events.
-    reasons
-        Their reason codes.
-    items
-        Columns of what the events touched, if any; null is nothing.
+    The columns are of the events alone. ``bad`` are the places of the others among the records,
+    each with the code of its reason.
     """
 
     time_ms: NDArray[np.int64]

@@ -193,12 +193,7 @@ _TELLING_BYTES = 1 << 10
 
 
 class Ledger:
-    """The files that a run has taken in.
-
-    Parameters
-    ----------
-    path
-        The ledger's own file; made when the first file is admitted.
+    """The files that a run has taken in; its own file is made when the first one is admitted.
 
     Examples
     --------

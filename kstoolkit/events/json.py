@@ -327,14 +327,8 @@ _NO_VALUE = "the record has no value"
 class Values:
     """Some values that could be read, and those around them that could not.
 
-    Parameters
-    ----------
-    times, users, actions
-        One each, as the values have them.
-    rows
-        Which values these are: their places among those that were given.
-    unreadable
-        (place, why) of those that are no JSON object.
+    ``rows`` are their places among those that were given; ``unreadable`` are (place, why) of those
+    that are no JSON object.
     """
 
     times: pa.Array

@@ -25,19 +25,7 @@ _LONGEST_NAME_BYTES = 60
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files of events: JSON lines, CSV or Parquet.
-
-    Parameters
-    ----------
-    path
-        A file, folder or glob.
-    columns
-        Which column is what; plain names, or Spark SQL expressions.
-    file_format
-        ``"json"``, ``"csv"`` or ``"parquet"``; told from each file's name if ``None``.
-    limits
-        What an event may look like.
-    """
+    """Files of events: JSON lines, CSV or Parquet; the fields are as :func:`files` takes them."""
 
     path: str
     columns: Columns
@@ -47,19 +35,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Anyone's DataFrame of events, batch or streaming.
-
-    Parameters
-    ----------
-    df
-        The DataFrame.
-    columns
-        Which column is what; names, or Spark SQL expressions.
-    limits
-        What an event may look like.
-    name
-        What tells a batch DataFrame from others that a run takes in.
-    """
+    """Anyone's DataFrame of events, batch or streaming; its fields are as of :func:`frame`."""
 
     df: DataFrame
     columns: Columns

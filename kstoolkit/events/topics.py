@@ -239,32 +239,7 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A Kafka topic of events.
-
-    Parameters
-    ----------
-    address
-        Where it is.
-    columns
-        Which column is what; plain names, or Spark SQL expressions.
-    key
-        What the column ``key`` is: ``"string"``, ``"bytes"``, or an SQL expression over the
-        record's columns.
-    value
-        What a value is: ``"json"``, an SQL expression, or a function over Arrow batches.
-    starting
-        Where the first run begins: ``"earliest"``, ``"latest"``, a time, or offsets by partition.
-    schema
-        The types of a JSON value's fields, as Spark writes them, where expressions need them.
-    limits
-        What an event may look like.
-    max_records_per_batch
-        What a micro-batch may take in; ``None``: what was measured.
-    patience_ms
-        How long to wait for a broker that does not answer.
-    options
-        Settings of the connection; never shown, never written.
-    """
+    """A Kafka topic of events; the fields are as :func:`kafka_topic` takes them."""
 
     address: Address
     columns: Columns

@@ -315,18 +315,9 @@ _FIRSTS = ("number", "sum", "sum_of_squares")
 class Baselines:
     """The baselines of one bucket of users for one kind of window.
 
-    Parameters
-    ----------
-    size_ms, every_ms
-        Length of the windows and distance of their starts.
-    cells
-        The history of each (user, action).
-    firsts
-        Number of first windows, sum of their counts and of the squares, a row an action.
-    closed_ms
-        Windows that begin before this are learnt from, and later ones are not.
-    watch
-        What is watched beside single counts.
+    ``cells`` have the history of each (user, action); ``firsts``, a row an action, the number of
+    first windows, and the sum of their counts and of the squares. Windows that begin before
+    ``closed_ms`` are learnt from, and later ones are not.
 
     Examples
     --------
@@ -403,17 +394,10 @@ class Baselines:
     def close(self, counts: pa.Table | pa.RecordBatch, until_ms: int, floor: int = 1) -> Closed:
         """Learn from windows that are over, and return what they told.
 
-        Parameters
-        ----------
-        counts
-            All counts of windows that begin from ``closed_ms`` on and before ``until_ms``:
-            ``window_start_ms`` (int64), ``user`` and ``action`` (text or dictionary), ``count``;
-            each (window, user, action) once, in any order.
-        until_ms
-            Up to when windows are closed now; of those after the last there is nothing to tell
-            where this is for ever.
-        floor
-            The smallest count that is part of what is returned.
+        ``counts`` are all of windows that begin from ``closed_ms`` on and before ``until_ms``:
+        ``window_start_ms`` (int64), ``user`` and ``action`` (text or dictionary), ``count``; each
+        (window, user, action) once, in any order. Those from ``floor`` on are part of what is
+        returned. Of windows after the last there is nothing to tell where ``until_ms`` is for ever.
         """
         start, count = integers(counts, "window_start_ms"), integers(counts, "count")
         cell = self.cells.locate(*self._names(counts))

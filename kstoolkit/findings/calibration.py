@@ -138,26 +138,13 @@ class Calibration:
 class Everyone:
     """What is known of all users, for one kind of window; kept from batch to batch.
 
-    Parameters
-    ----------
-    every_ms
-        Distance of the windows' starts.
-    moments, facts
-        What buckets told, added up: of :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA` and
-        :data:`~kstoolkit.findings.peers.FACTS_SCHEMA`.
-    told
-        Findings of windows that are not over.
-    lasting, newcomers
-        What buckets saw of windows that are not judged yet, where rules watch that: see
-        :mod:`~kstoolkit.findings.lasting`.
-    arrived
-        How many newcomers each action usually has, as baselines' bytes; none before there were any.
-    closed_ms
-        Up to when each bucket has closed its windows.
-    calibration
-        What surprise is worth.
-    since_ms, judged_ms
-        The first window that was judged, and the last one; ``None`` before any.
+    ``moments`` and ``facts`` are what buckets told, added up: of
+    :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA` and
+    :data:`~kstoolkit.findings.peers.FACTS_SCHEMA`; ``told`` are findings of windows that are not
+    over. Where rules watch that, ``lasting`` and ``newcomers`` (see
+    :mod:`~kstoolkit.findings.lasting`) are what buckets saw of windows that are not judged yet, and
+    ``arrived`` how many newcomers each action usually has, as baselines' bytes. ``closed_ms`` is up
+    to when each bucket has closed its windows; from ``since_ms`` to ``judged_ms`` they were judged.
     """
 
     every_ms: int
@@ -284,13 +271,8 @@ class Everyone:
     def judge(self, scored: Sequence[Scored], until_ms: int) -> pa.Table:
         """Return the findings among candidates, and what is one no more, which has chance 1.
 
-        Parameters
-        ----------
-        scored
-            What was said of all counts of windows that begin before ``until_ms`` and were not
-            judged before, and of those that are not over.
-        until_ms
-            All buckets have closed these windows.
+        ``scored`` is what was said of all counts of windows that begin before ``until_ms``, which
+        all buckets have closed, and were not judged before; and of those that are not over.
         """
         told = [each.candidates for each in scored]
         candidates = pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *told])

@@ -484,12 +484,7 @@ def of_actions(
 
 
 class Findings(Viewed, Sequence[Finding]):
-    """Findings in the order of the table they come from.
-
-    Parameters
-    ----------
-    table
-        Of :data:`FINDINGS_SCHEMA`.
+    """Findings in the order of the table that they come from, of :data:`FINDINGS_SCHEMA`.
 
     Examples
     --------
@@ -670,15 +665,7 @@ class Choice:
     until_ms: int | None = None
 
     def of(self, findings: Findings, *, without_users: Collection[str] = ()) -> Findings:
-        """Return those that are wanted, in their order.
-
-        Parameters
-        ----------
-        findings
-            Of which.
-        without_users
-            Users whose findings are not wanted.
-        """
+        """Return those that are wanted, in their order, but for findings of some users."""
         table = findings.table
         for name, wanted in (("rule", self.rule), ("window", self.window)):
             if wanted is not None:

@@ -242,16 +242,8 @@ def moments_of(
 ) -> pa.Table:
     """Return the moments of some cells at one time; given are one a cell, with n ≥ 1.
 
-    Parameters
-    ----------
-    start_ms
-        When.
-    actions, action
-        All actions, and which of them each cell is of.
-    history
-        Each cell's windows, n, the sum of their counts and of their squares.
-    rhythm
-        Of each cell's day, of which 0 is none.
+    ``action`` says which of all ``actions`` each cell is of; ``history`` are its windows, n, and
+    the sum of their counts and of their squares; a ``rhythm`` of 0 is none.
     """
     n, total, squares = history
     mean = total / n

@@ -89,18 +89,9 @@ def rhythm_of(
 ) -> Waves:
     """Return a of each cell, 0 where it is not shown to have a rhythm.
 
-    Parameters
-    ----------
-    halves
-        Z of even and of odd days.
-    history
-        Each cell's windows, n, the sum of their counts and of their squares.
-    first_ms
-        When the first of its windows begins.
-    every_ms
-        Distance of the windows' starts.
-    overlap
-        How many of them each moment is in: so many say what one does.
+    ``halves`` are Z of even and of odd days; ``history`` are each cell's windows, n, and the sum of
+    their counts and of their squares, the first of which begins at ``first_ms``. Each moment is in
+    ``overlap`` windows: so many say what one does.
     """
     n, total, squares = history
     found = np.zeros(len(n), complex)

@@ -214,26 +214,12 @@ def exempt_user(
     r"""Add a rule that exempts a user to a file of rules; return whether it had to be added.
 
     What is in the file stays as it is, byte for byte. The file is replaced as a whole, so that
-    whoever reads it finds all of it or what was there before; a link to it stays a link.
+    whoever reads it finds all of it or what was there before; a link to it stays a link. It is made
+    if it is not there, and begins with ``begin_with``: a run that is given nothing but exemptions
+    looks for nothing. The ``note`` is a comment above the rule.
 
-    Parameters
-    ----------
-    path
-        A TOML file, as :func:`~kstoolkit.load_rules` reads it; made if it is not there.
-    user
-        Any name.
-    note
-        Why, as a comment above the rule.
-    begin_with
-        What a file that is not there yet begins with: a run that is given nothing but exemptions
-        looks for nothing.
-
-    Raises
-    ------
-    ConfigurationError
-        If the file holds something else than rules; it stays as it was.
-    OutputError
-        If it can't be written; it stays as it was.
+    A file that holds something else than rules is a ConfigurationError; one that can't be written,
+    an OutputError. It stays as it was.
 
     Examples
     --------
@@ -272,11 +258,6 @@ def exempt_user(
 
 def known_users(path: str | os.PathLike[str], users: Iterable[str]) -> set[str]:
     """Return which of some users the rules in a file exempt; none if there is no such file.
-
-    Raises
-    ------
-    ConfigurationError
-        If the file can't be read, or holds something else than rules.
 
     Examples
     --------

@@ -333,18 +333,7 @@ class TooEven(_Tumbling):
 
     Looked at are 24 windows at a time. It finds machines that no ceiling sees, as they never do
     much, and that have no past in which they did less. Below one in a window nothing can be told.
-
-    Parameters
-    ----------
-    window
-        Length (``"1 hour"``) or window that is counted; no session, and no hop.
-    false_alarms_per_day, by
-        As of :class:`Unusual`.
-
-    Raises
-    ------
-    ConfigurationError
-        If the window is a session or a hop, or the budget is not positive.
+    The parameters and the errors are those of :class:`Drift`.
 
     Examples
     --------
@@ -359,19 +348,8 @@ class Campaign(_Tumbling):
     """Many users who do one thing for the first time, compared with that action's own past.
 
     The finding is of no single user: each of them does little. Who is there has to be known first:
-    windows of the first day teach nothing.
-
-    Parameters
-    ----------
-    window
-        Length (``"1 hour"``) or window that is counted; no session, and no hop.
-    false_alarms_per_day, by
-        As of :class:`Unusual`.
-
-    Raises
-    ------
-    ConfigurationError
-        If the window is a session or a hop, or the budget is not positive.
+    windows of the first day teach nothing. The parameters and the errors are those of
+    :class:`Drift`.
 
     Examples
     --------
@@ -654,13 +632,7 @@ def of_parts(rules: Iterable[Rule], parts: Sequence[str]) -> tuple[Rule, ...]:
 
 
 def as_rules(given: Rule | Iterable[Any]) -> tuple[Rule, ...]:
-    """Return rules, of which one may be given as it is.
-
-    Raises
-    ------
-    ConfigurationError
-        If something is none.
-    """
+    """Return rules, of which one may be given as it is; what is none is a ConfigurationError."""
     rules: tuple[Any, ...] = (given,) if isinstance(given, Rule | str) else tuple(given)
     if others := [each for each in rules if not isinstance(each, Rule)]:
         message = f"{others[0]!r} is no rule."
@@ -744,13 +716,7 @@ def watched(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> 
 
 
 def check_windows(rules: Iterable[Rule], counted: Iterable[Window]) -> None:
-    """Raise unless each rule looks at a window that is counted.
-
-    Raises
-    ------
-    ConfigurationError
-        Naming the rule and the windows that there are.
-    """
+    """Raise a ConfigurationError unless each rule looks at a window that is counted."""
     windows = list(counted)
     for rule in windowed(rules):
         if rule.window not in windows:

@@ -97,14 +97,9 @@ BUSY_SCHEMA = pa.schema(
 class Brief:
     """What is told of all users to whoever judges some counts of them.
 
-    Parameters
-    ----------
-    pools
-        What peers do, of :data:`~kstoolkit.findings.peers.POOLS_SCHEMA`.
-    busy
-        Of windows in which all do more than usual, of :data:`BUSY_SCHEMA`.
-    warm_ms
-        Earlier windows are not judged by peers: they are known for less than a day.
+    ``pools`` are what peers do, of :data:`~kstoolkit.findings.peers.POOLS_SCHEMA`; ``busy``
+    (:data:`BUSY_SCHEMA`) are windows in which all do more than usual. Before ``warm_ms`` peers are
+    known for less than a day, and windows are not judged by them.
     """
 
     pools: pa.Table
@@ -419,15 +414,7 @@ def score_lasting(
     by: By = None,
     seen_ms: int | None = None,
 ) -> Scored:
-    """Return what rules say of what lasts.
-
-    Parameters
-    ----------
-    rows
-        Of :data:`~kstoolkit.findings.lasting.LASTING_SCHEMA`.
-    pools, rules, window, by, seen_ms
-        As of :class:`Brief` and :func:`score`.
-    """
+    """Return what rules say of rows of :data:`~kstoolkit.findings.lasting.LASTING_SCHEMA`."""
     cells = Peers.at(pools, integers(rows, "window_start_ms"), rows["action"]).cells
     told = _Told(rows)
     candidates = [CANDIDATES_SCHEMA.empty_table()]
@@ -457,16 +444,9 @@ def score_newcomers(
     by: By = None,
     seen_ms: int | None = None,
 ) -> Scored:
-    """Return what rules say of how many users did something for the first time.
+    """Return what rules say of how many users did each of the actions for the first time.
 
-    Parameters
-    ----------
-    counts
-        The ``material`` of :class:`~kstoolkit.findings.baselines.Closed`: of each action.
-    actions
-        How many there are.
-    rules, window, by, seen_ms
-        As of :func:`score`.
+    ``counts`` are the ``material`` of :class:`~kstoolkit.findings.baselines.Closed`.
     """
     everyone = Brief(POOLS_SCHEMA.empty_table(), BUSY_SCHEMA.empty_table(), 0)
     evidence = _Evidence(counts, everyone)

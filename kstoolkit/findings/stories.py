@@ -54,17 +54,10 @@ _ORDER = ("window_start_ms", "window_ms", "rule", "user", "action")
 def merge_findings(tables: Sequence[pa.Table]) -> pa.Table:
     """Return each finding once: its newest version, with the time when it was first seen.
 
-    Parameters
-    ----------
-    tables
-        Of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`, in the order of their batches; a
-        finding is known by rule, user, action, window and window start.
-
-    Returns
-    -------
-    pyarrow.Table
-        Of the same schema, sorted by window start. A session that became part of another, which
-        was found later, is none any more, nor is one whose chance is 1 once its window is over.
+    The tables are in the order of their batches; what is returned is sorted by window start. A
+    finding is known by rule, user, action, window and window start. A session that became part of
+    another, which was found later, is none any more, nor is one whose chance is 1 once its window
+    is over.
     """
     told = pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *tables])
     numbered = told.append_column("row", pa.array(np.arange(told.num_rows)))
@@ -96,17 +89,12 @@ def _swallowed(findings: pa.Table, row: Integers) -> Flags:
 
 
 def fold_stories(findings: pa.Table) -> pa.Table:
-    """Return the findings without those that a coarser window tells as well.
+    """Return the findings, each once, without those that a coarser window tells as well.
 
     The same user and action, found by the same kind of rule in a window inside of another found
     one, is the same story. The coarser window is kept, as it tells the whole of it; the finer one
     goes on in ``first_seen_window`` (its label) and in ``first_seen_ms``, the earlier of the two.
     Sessions are stories of their own.
-
-    Parameters
-    ----------
-    findings
-        Of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`, each once.
     """
     windows = {label: as_window(label) for label in findings["window"].unique().to_pylist()}
     coarsest_first = sorted(windows.values(), key=lambda window: -window.size_ms)
@@ -161,14 +149,8 @@ def with_other_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> 
     Of a coarser level it is the window that the finding lies in, of a finer one the busiest window
     inside. A count that is not there (not kept, or not told) is left out, as it is unknown, and so
     are sessions around others' findings. Of its own level it is the finding's own window, whose
-    count is the final one: it may have grown since it last crossed the line.
-
-    Parameters
-    ----------
-    findings
-        Of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`.
-    levels
-        For each kind of window its counts: ``window_start_ms``, ``user``, ``action``, ``count``.
+    count is the final one: it may have grown since it last crossed the line. The ``levels`` are
+    counts by kind of window, as :func:`find_in_windows` takes them.
     """
     if not levels or not findings.num_rows:
         return findings

@@ -470,15 +470,9 @@ class Peers:
     ) -> Expectation:
         """Return what to expect of each cell's next window, from peers and its own history.
 
-        Parameters
-        ----------
-        n, total, squares
-            The cell's windows, the sum of their counts and of their squares.
-        factor
-            How much more than the cell's mean is usual in that window: by the hour, or as all do
-            more.
-        rhythm
-            What of the cell's day is known.
+        That is the cell's n windows, and the sum of their counts and of their squares. The
+        ``factor`` is how much more than the cell's mean is usual in that window: by the hour, or as
+        all do more.
         """
         own = n >= FEWEST_WINDOWS
         alpha = np.where(np.isnan(self.alpha) & own, _PRIOR_ALPHA, self.alpha)

@@ -132,20 +132,9 @@ def _java_options(jars: Path) -> list[str]:
 class BrokerStatus:
     """What is known of a broker.
 
-    Parameters
-    ----------
-    bootstrap
-        The address that clients are given, the same at each start; ``None`` before the first one.
-    running
-        Whether its process is alive.
-    pid
-        That process; ``None`` if it is stopped.
-    folder
-        Where it lives.
-    version
-        The version of Kafka that runs, or ran last; ``None`` before the first start.
-    log
-        The file with its warnings and errors.
+    Clients are given the ``bootstrap`` address, the same at each start; ``version`` is the one of
+    Kafka that runs, or ran last. Both are ``None`` before the first start, and ``pid`` if it is
+    stopped. ``log`` has its warnings and errors.
 
     Examples
     --------

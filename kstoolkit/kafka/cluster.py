@@ -149,16 +149,9 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What a topic is at present.
+    """What a topic is at present, and the offsets of each partition.
 
-    Parameters
-    ----------
-    name
-        Its name.
-    topic_id
-        What tells it from another one of that name; ``None`` if the brokers are too old to say.
-    reach
-        The offsets of each partition.
+    ``topic_id`` tells it from another one of that name; ``None`` if the brokers are too old to say.
     """
 
     name: str
@@ -168,16 +161,9 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster, reached through some of its servers.
+    """A cluster, reached through some of its servers: ``host:port``, with commas between.
 
-    Parameters
-    ----------
-    bootstrap
-        ``host:port``, with commas between.
-    options
-        Settings of the connection.
-    answer_seconds
-        How long the first answer may take: that of a broker that may be away.
+    The first answer may take ``answer_seconds``: that of a broker that may be away.
     """
 
     bootstrap: str
@@ -185,23 +171,10 @@ class Cluster:
     answer_seconds: float = field(default=ANSWER_SECONDS, repr=False)
 
     def wait(self, patience_ms: int, tell: Log, sleep: Sleep = time.sleep) -> None:
-        """Wait until a broker answers, with growing pauses, and say so.
+        """Wait until a broker answers, with growing pauses, and say so each time that none does.
 
-        Parameters
-        ----------
-        patience_ms
-            For how long.
-        tell
-            Called with a line each time that none answers.
-        sleep
-            Waits so many seconds; it may raise, which ends it all within two seconds.
-
-        Raises
-        ------
-        KafkaError
-            If none does for that long.
-        ConfigurationError
-            If one is there that does not let this client in, by a password or a certificate, say.
+        ``sleep`` may raise, which ends it all within two seconds. If none answers for that long, it
+        is a KafkaError; one that does not let this client in is a ConfigurationError.
         """
         began, pause = time.monotonic(), _SHORTEST_PAUSE
         while (why := _silence(self, sleep)) is not None:
@@ -215,34 +188,13 @@ class Cluster:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def facts(self, topic: str, *, committed: bool = True) -> TopicFacts:
-        """Return what a topic is.
-
-        Parameters
-        ----------
-        topic
-            Its name.
-        committed
-            Whether open transactions hold back what comes after them, as :meth:`reach` takes it.
-
-        Raises
-        ------
-        InputError
-            If there is none of that name.
-        KafkaError
-            If no broker answers.
-        """
+        """Return what a topic is, with its :meth:`reach`; if there is none, it is an InputError."""
         partitions = self.partitions(topic)
         reach = self.reach(topic, partitions, committed=committed)
         return TopicFacts(topic, self.topic_id(topic), reach)
 
     def topic_id(self, topic: str) -> str | None:
-        """Return what tells a topic from another one of its name; ``None`` if brokers are too old.
-
-        Raises
-        ------
-        KafkaError
-            If no broker answers, or there is no such topic.
-        """
+        """Return what tells a topic from another one of its name; ``None`` from brokers too old."""
         lib = clients()
         names = lib.TopicCollection([topic])
         admin = self.admin()
@@ -255,15 +207,7 @@ class Cluster:
             raise said(error) from error
 
     def partitions(self, topic: str) -> list[int]:
-        """Return the numbers of a topic's partitions.
-
-        Raises
-        ------
-        InputError
-            If there is no such topic.
-        KafkaError
-            If no broker answers.
-        """
+        """Return the numbers of a topic's partitions; if there is none, it is an InputError."""
         found = _answered(self).topics
         if topic not in found:
             message = f"No topic {topic!r} at {self.bootstrap!r}."
@@ -279,13 +223,8 @@ class Cluster:
     ) -> dict[int, Reach]:
         """Return the offsets of partitions, each asked of its leader.
 
-        Parameters
-        ----------
-        topic, partitions
-            Which.
-        committed
-            Whether a partition ends before the first transaction that is still open, which is as
-            far as those come who read what is committed, as everything here does.
+        ``committed``: a partition ends before the first transaction that is still open, which is as
+        far as those come who read what is committed, as everything here does.
         """
         first = self._offsets(topic, partitions, _EARLIEST)
         ends = self._offsets(topic, partitions, _LATEST, committed=committed)
@@ -312,23 +251,11 @@ class Cluster:
             return _values(consumer, len(places), most)
 
     def admin(self, **more: Any) -> AdminClient:
-        """Return a client that manages.
-
-        Raises
-        ------
-        ConfigurationError
-            If librdkafka takes no such settings.
-        """
+        """Return a client that manages."""
         return _made(clients().admin.AdminClient, self._settings() | more)  # type: ignore[no-any-return]
 
     def consumer(self, group: str = "kstoolkit", **more: Any) -> Consumer:
-        """Return a client that reads; it commits nothing of its own accord.
-
-        Raises
-        ------
-        ConfigurationError
-            If librdkafka takes no such settings.
-        """
+        """Return a client that reads; it commits nothing of its own accord."""
         told = {"group.id": group, "enable.auto.commit": False, "enable.partition.eof": True}
         return _made(clients().Consumer, self._settings() | told | more)  # type: ignore[no-any-return]
 

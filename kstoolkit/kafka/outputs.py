@@ -91,20 +91,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputTopic:
-    """A topic to write to.
-
-    Parameters
-    ----------
-    address
-        Where it is.
-    partitions
-        How many it gets if it has to be made; :data:`~kstoolkit.kafka.cluster._PARTITIONS` if not
-        said.
-    patience_ms
-        How long to wait for a broker that does not answer.
-    options
-        Settings of the connection; never shown, never written.
-    """
+    """A topic to write to; the fields are as :func:`kafka_changelog` takes them."""
 
     address: Address
     partitions: int | None = None
@@ -125,19 +112,9 @@ class OutputTopic:
         return "delete"
 
     def made(self, tell: Log, sleep: Sleep = time.sleep) -> TopicFacts:
-        """Make the topic if it is missing, and return what it is.
+        """Make the topic if it is missing, which is told, and return what it is.
 
-        Parameters
-        ----------
-        tell
-            Called with a line when no broker answers, and when it was made.
-        sleep
-            Waits so many seconds for a broker.
-
-        Raises
-        ------
-        KafkaError
-            If no broker answers, or it can't be made.
+        Brokers that do not answer are waited for by ``sleep``; for too long, it is a KafkaError.
         """
         cluster, name = self.cluster, self.address.topic
         cluster.wait(self.patience_ms, tell, sleep)
@@ -178,26 +155,8 @@ def kafka_findings(
 ) -> KafkaFindings:
     """Return a Kafka topic as a place that findings go to, beside the run's folder.
 
-    What a record looks like is said in :mod:`kstoolkit.kafka.outputs`.
-
-    Parameters
-    ----------
-    topic
-        Its name, or ``"kafka://host:port/name"``. It is made if it is missing.
-    bootstrap
-        Servers to ask first, as ``"host:port"``, with commas between.
-    partitions
-        How many the topic gets if it has to be made; 3 by default.
-    give_up_after
-        How long a run waits, with growing pauses, for brokers that do not take what it writes.
-    options
-        Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
-        names.
-
-    Raises
-    ------
-    ConfigurationError
-        If one of them makes no sense.
+    What a record looks like is said in :mod:`kstoolkit.kafka.outputs`. The parameters and the
+    errors are those of :func:`kafka_changelog`.
 
     Examples
     --------
@@ -220,15 +179,7 @@ _TOPIC, _OFFSETS, _LOCK = "topic.json", "part-offsets.json", ".lock"
 
 @dataclass(frozen=True, slots=True)
 class TopicMirror(Changelog):
-    """A changelog that is a topic, to be read like a folder. Made by :meth:`of`.
-
-    Parameters
-    ----------
-    path
-        The folder.
-    cluster, topic
-        Where the topic is, and its name.
-    """
+    """A changelog that is a topic, to be read like a folder. Made by :meth:`of`."""
 
     cluster: Cluster
     topic: str
@@ -237,14 +188,7 @@ class TopicMirror(Changelog):
     def of(cls, cluster: Cluster, topic: str, path: Path) -> TopicMirror:
         """Go on with a mirror, or begin one.
 
-        Raises
-        ------
-        InputError
-            If there is no such topic, or the folder mirrors another one.
-        OutputError
-            If the folder can't be written.
-        KafkaError
-            If no broker answers.
+        If the folder mirrors another topic, or there is none, it is an InputError.
         """
         told = {"topic": topic, "topic_id": cluster.facts(topic).topic_id}
         known = _noted(path, told)
@@ -257,14 +201,8 @@ class TopicMirror(Changelog):
     def refresh(self) -> int:
         """Read what the topic has by now, and return how many records that was.
 
-        Raises
-        ------
-        KafkaError
-            If no broker answers.
-        FormatError
-            If a record is none of a changelog.
-        InputError
-            If the topic has lost records since that were not read.
+        A record that is none of a changelog is a FormatError; that the topic has lost records which
+        were not read, an InputError.
         """
         with _alone(self.path):
             at, reach = self._offsets(), self._reach()
@@ -405,13 +343,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaChangelog(OutputTopic):
-    """A changelog topic. Made by :func:`kafka_changelog`; the other fields are of its base.
-
-    Parameters
-    ----------
-    blocks
-        Whether many counts share a record.
-    """
+    """A changelog topic. Made by :func:`kafka_changelog`, as whose parameters its fields are."""
 
     blocks: bool = False
 
@@ -421,27 +353,15 @@ class KafkaChangelog(OutputTopic):
         return "delete" if self.blocks else "compact"
 
     def mirrored_in(self, folder: Path) -> TopicMirror:
-        """Return the changelog as a folder, which is brought up to the topic when it is read.
-
-        Raises
-        ------
-        InputError
-            If there is no such topic, or the folder mirrors another one.
-        """
+        """Return the changelog as a folder, which is brought up to the topic when it is read."""
         return TopicMirror.of(self.cluster, self.address.topic, folder)
 
     def latest_in(self, folder: Path) -> Changelog:
         """Return the changelog as a folder that has what the topic has by now.
 
         If no broker answers, it has what was read into it before, and a
-        :class:`~kstoolkit.errors.StaleResultWarning` says of when that is.
-
-        Raises
-        ------
-        InputError
-            If there is no such topic, or the folder mirrors another one.
-        KafkaError
-            If no broker answers, and nothing was read before.
+        :class:`~kstoolkit.errors.StaleResultWarning` says of when that is; if that is nothing, it
+        is a KafkaError.
         """
         read_ms = TopicMirror.read_ms(folder)
         if read_ms is None:

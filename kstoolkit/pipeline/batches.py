@@ -388,11 +388,6 @@ _WRITTEN = ("changelog_records", "changelog_bytes", "findings")
 class Batches(Viewed, Sequence[MicroBatch]):
     """A run's micro-batches, the oldest first; made by :meth:`kstoolkit.Run.batches`.
 
-    Parameters
-    ----------
-    told
-        Each of them.
-
     Examples
     --------
     >>> held = StateSize(rows=448, memory_bytes=2048)

@@ -307,12 +307,7 @@ class RunFolder:
     def begin_epoch(self, settings: Settings) -> None:
         """Set the checkpoint aside, and save the settings of the next epoch, whole or not at all.
 
-        The folder has to be held.
-
-        Raises
-        ------
-        OutputError
-            If they can't be written; the earlier epoch goes on.
+        The folder has to be held. If they can't be written, the earlier epoch goes on.
         """
         if self.checkpoint.exists():
             self.checkpoint.replace(self._aside(settings.epoch - 1))

@@ -494,9 +494,9 @@ def picture(
 ) -> Html:
     """Return what ``draw`` draws as an ``img`` element, which may be scrolled.
 
-    ``draw`` is ``record.plot``, or another function of Axes: given None it makes its own, of the
-    size that suits it, and returns them. The element holds the picture itself, a PNG, and says its
-    title to those who can't see it. Of ``size_inches``, width and height, an inch is 96 CSS pixels.
+    ``draw`` is ``record.plot``, or another function of Axes: given None it makes its own, and
+    returns them. The element holds the picture, a PNG, and says its title to those who can't see
+    it. Of ``size_inches``, width and height, an inch is 96 CSS pixels.
 
     Examples
     --------

@@ -125,12 +125,7 @@ class RestoreHistory(Viewed):
     """A restore listener that keeps what it is told; give it as ``listener``.
 
     It keeps every call, which is a few thousand for a restore; a standby that follows for weeks has
-    more of them than one would want to keep.
-
-    Parameters
-    ----------
-    clock
-        Returns seconds that never go back.
+    more of them than one would want to keep. The ``clock`` tells seconds that never go back.
 
     Examples
     --------

@@ -228,17 +228,7 @@ _PAGE_USERS = 10_000
 
 
 class WindowReader(Closing, Viewed):
-    """What a replica is asked. What changes one is its ``WindowStore``'s.
-
-    Parameters
-    ----------
-    path
-        The replica's folder.
-    profile
-        How RocksDB is to be set; a name or a profile.
-    memory
-        Levels that are in memory, by window length.
-    """
+    """What a replica is asked. What changes one is its ``WindowStore``'s."""
 
     def __init__(
         self,
@@ -372,17 +362,8 @@ class WindowReader(Closing, Viewed):
     ) -> Records[UserCounts]:
         """Return the counts of several users in one window, in the order of the users.
 
-        Parameters
-        ----------
-        users
-            Who, one by one: a text alone is refused, for it is one user.
-        window, at
-            As in :meth:`get`.
-
-        Raises
-        ------
-        ConfigurationError
-            As :meth:`get` does.
+        Users are named one by one: a text alone is refused, for it is one user. The other
+        parameters and the errors are those of :meth:`get`.
         """
         if isinstance(users, str | bytes):
             message = f"The users are {users!r}, which is one text."
@@ -534,19 +515,6 @@ class Standby(Closing):
     """Follows a changelog. Made by :meth:`kstoolkit.replica.windowstore.WindowStore.follow`.
 
     Step by step with :meth:`step`, or in the background between :meth:`start` and :meth:`close`.
-
-    Parameters
-    ----------
-    begin
-        Makes what writes, once the replica is held against other writers.
-    seen
-        Is called when something was written.
-    changelog
-        What is followed.
-    folder
-        The replica.
-    every
-        How long to wait before looking again, in the background.
     """
 
     def __init__(
@@ -674,15 +642,6 @@ class WindowStore(WindowReader):
 
     Any number of readers may have it open while one process restores or follows; each sees what is
     new within a tenth of a second. A reader changes nothing in its folder. ``with`` closes it.
-
-    Parameters
-    ----------
-    path
-        The replica's folder.
-    profile
-        How RocksDB is to be set; a name or a profile.
-    memory
-        Levels that are in memory, by window length.
     """
 
     @classmethod

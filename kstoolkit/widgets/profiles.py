@@ -78,12 +78,7 @@ class ProfilePanel(Panel):
     def set(self, option: str, text: str) -> None:
         """Give an option the value that is typed; what makes no sense is said, and changes nothing.
 
-        Parameters
-        ----------
-        option
-            Its name.
-        text
-            Its value, as :func:`~kstoolkit.rocksdb.profiles.options.parse_option` reads it.
+        It is read as :func:`~kstoolkit.rocksdb.profiles.options.parse_option` does.
         """
         with self._said.telling():
             self._take(self.profile.changed(**{option: parse_option(option, text)}))

@@ -304,22 +304,10 @@ class StateVariable:
 
 @dataclass(frozen=True, slots=True)
 class OperatorMetadata:
-    """What an operator says of itself.
+    """What an operator says of itself: its number in the query, Spark's name for its kind, stores.
 
-    Parameters
-    ----------
-    version
-        Of the file: 1 or 2.
-    operator_id
-        Its number in the query.
-    name
-        Spark's name for this kind of operator: ``"stateStoreSave"``.
-    stores
-        Its stores; unique ids in the commit log stand in this order.
-    properties
-        What else it says; {} in v1.
-    variables
-        Its state variables, if it is transformWithState.
+    The unique ids in the commit log stand in the order of the stores. ``properties`` are what else
+    it says, {} in v1; ``variables`` are those of transformWithState.
     """
 
     version: int

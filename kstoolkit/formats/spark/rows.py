@@ -356,20 +356,8 @@ _NO_FAMILY = "a key of a column family that the store does not name"
 class Family:
     """The rows of one column family, or of a store that has no others.
 
-    Parameters
-    ----------
-    name
-        Spark's name for it.
-    key, value
-        The columns of its keys and values.
-    encoder
-        How its keys are written.
-    number
-        What its keys begin with; None in a store without families.
-    has_several
-        Whether a value is a list of rows.
-    is_internal
-        Whether the operator keeps it for itself.
+    Its keys begin with ``number``, None in a store without families. If it ``has_several``, a value
+    is a list of rows; if it ``is_internal``, the operator keeps it for itself.
     """
 
     name: str
@@ -413,14 +401,9 @@ class FamilyRows:
 
 @dataclass(frozen=True, slots=True)
 class StoreLayout:
-    """How the rows of a store are taken apart.
+    """How the rows of a store are taken apart, and what its values are wrapped in.
 
-    Parameters
-    ----------
-    families
-        Its column families; one without a number in a store that has none.
-    wrapping
-        What the values are wrapped in.
+    Where the store has no column families, there is one without a number.
 
     Examples
     --------

@@ -278,17 +278,7 @@ _BY_NOTHING = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """What kind a store seems to be.
-
-    Parameters
-    ----------
-    kind
-        The most likely kind.
-    confidence
-        From 0, a guess, to 1, certain.
-    reasons
-        What speaks for it.
-    """
+    """What kind a store seems to be, how sure that is (0: a guess, 1: certain), and why."""
 
     kind: Kind
     confidence: float
