@@ -368,13 +368,7 @@ class Cascade:
         return tuple(window.label for window in self.levels)
 
     def index(self, window: Duration | Window) -> int:
-        """Return which level ``window`` is; of sessions, their gap tells it.
-
-        Raises
-        ------
-        ConfigurationError
-            If the cascade has no such window.
-        """
+        """Return which level ``window`` is, sessions by their gap; none: a ConfigurationError."""
         wanted = as_window(window)
         if isinstance(wanted, Session):
             wanted = next((w for w in self.sessions if w.gap_ms == wanted.gap_ms), wanted)

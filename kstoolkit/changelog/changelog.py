@@ -300,25 +300,13 @@ class Mirrored(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Changelog:
-    """A changelog folder, to be read.
-
-    Parameters
-    ----------
-    path
-        The folder that holds ``epoch=<e>``.
-    """
+    """A changelog folder, to be read: the one that holds ``epoch=<e>``."""
 
     path: Path
 
     @classmethod
     def open(cls, path: str | Path) -> Changelog:
-        """Open a changelog folder, or that of a run folder.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        """
+        """Open a changelog folder, or a run folder's; if there is none, it is an InputError."""
         for candidate in (Path(path), Path(path) / "changelog", Path(path) / MIRROR):
             if any(candidate.glob("epoch=*")):
                 return cls(candidate)
@@ -341,13 +329,7 @@ class Changelog:
         )
 
     def span_ms(self, window_ms: int) -> tuple[int, int] | None:
-        """Return the first and the last start of windows of one length, from the files' ends.
-
-        Returns
-        -------
-        tuple of int or None
-            Epoch ms UTC; ``None`` if there are no such windows.
-        """
+        """Return the first and last start of windows of one length, epoch ms UTC; None of none."""
         return self._asked(
             lambda files: joined_span(file.span_ms("window_start", window_ms) for file in files)
         )

@@ -459,18 +459,10 @@ class Counters:
         )
 
     def by(self, by: Sequence[str]) -> Counters:
-        r"""Return the sums over all actions with the same values of some parts.
+        r"""Return the sums over all actions with the same values of some parts; of none, of each user.
 
-        Parameters
-        ----------
-        by
-            Names of parts; none for each user's sum over all actions. An action that is one column
-            is called ``action``.
-
-        Raises
-        ------
-        ColumnError
-            If there is no such part.
+        An action that is one column is called ``action``. That there is no such part is a
+        ColumnError.
 
         Examples
         --------
@@ -492,13 +484,7 @@ class Counters:
         return _collapsed(*key, self.count, chosen, self.end_ms)
 
     def where(self, values: Mapping[str, str | None]) -> Counters:
-        """Return the counters whose action has these values of its parts; ``None`` is none.
-
-        Raises
-        ------
-        ColumnError
-            If there is no such part.
-        """
+        """Return the counters whose action has these values of its parts; ``None`` is none."""
         checked(self.named, list(values), what="where")
         if not values:
             return self

@@ -350,10 +350,7 @@ class Baselines:
     def decode(cls, block: bytes, watch: Watch = NOTHING) -> Baselines:
         """Read what :meth:`encode` wrote; of other kinds of users nothing is known.
 
-        Raises
-        ------
-        FormatError
-            If the version is unknown, or the bytes are no baselines.
+        An unknown version, and bytes that are no baselines, are a FormatError.
         """
         if not block or block[0] != _VERSION:
             raise FormatError.version(_BLOCK, block[0] if block else 0, _VERSION)

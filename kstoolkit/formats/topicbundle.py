@@ -137,10 +137,7 @@ _FEW = 16  # bundles: of fewer than that, the actions are found one by one
 
 
 class _BundleLayout:
-    """Where the parts of all bundles lie; said of bundles that are not ours, it means nothing.
-
-    Ours end all alike: with what the parts of actions are called, if they have several.
-    """
+    """Where the parts of all bundles lie; said of bundles that are not ours, it means nothing."""
 
     def __init__(self, column: ByteColumn, version: int = _VERSION, ending: bytes = b"") -> None:
         data = column.data if len(column.data) else np.zeros(1, np.uint8)
@@ -167,10 +164,7 @@ class _BundleLayout:
         self.updated_at_ms = updated.view(np.int64)
 
     def counts(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64] | None]:
-        """Return the counts of all bundles, in a row, and of sessions how long they lasted.
-
-        All bundles must be ours.
-        """
+        """Return the counts of all bundles, all ours, and of sessions how long they lasted."""
         data = self._data[run_places(self._counts_at, self._counts_bytes)]
         last = np.flatnonzero(data < MORE_BIT)
         width = np.diff(last, prepend=-1)

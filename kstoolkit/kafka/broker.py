@@ -527,13 +527,7 @@ class Broker:
 
     @property
     def bootstrap(self) -> str:
-        """The address that clients are given: ``127.0.0.1`` and a port that stays.
-
-        Raises
-        ------
-        InputError
-            If it was never started.
-        """
+        """The address that clients are given from the first start on: ``127.0.0.1`` and a port."""
         return self._known().bootstrap
 
     def status(self) -> BrokerStatus:

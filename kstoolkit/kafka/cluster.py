@@ -346,9 +346,8 @@ def topic_made(
 ) -> bool:
     """Make a topic whose records no age deletes, unless there is one; return whether it was made.
 
-    Told is if one that is there has another number of partitions. ``cleanup`` is what the broker
-    does with old records of a new one: ``"delete"``, or ``"compact"``, which keeps the last of each
-    key.
+    Told is if one that is there has another number of partitions. ``cleanup`` is a new one's
+    policy, ``"delete"`` or ``"compact"``.
     """
     check_partitions(partitions)
     if not cluster.has(topic) and _make(cluster, topic, partitions or _PARTITIONS, cleanup):

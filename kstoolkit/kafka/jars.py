@@ -92,10 +92,9 @@ class Refusal(Exception):  # noqa: N818 - an answer, made an error of by who ask
 
 
 def _retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) -> Path:
-    """Return the folder below ``folder`` with the jars of ``artifacts``, their checksums checked.
+    """Return the folder, below one for this alone, with the jars of ``artifacts``, as checked.
 
-    The folder is for this alone. If not all of it came (:class:`Refusal`), what did stays there for
-    the next try.
+    If not all came (:class:`Refusal`), what did stays there for the next try.
     """
     java, ivy = find_java().home / "bin" / "java", _ivy_jar()
     root = os.environ.get(_REPOSITORY)

@@ -275,10 +275,7 @@ class _LineReader(_LedgerReader):
 
 
 def _count_file(file: _File, plan: FileFeedPlan, tally: Tally) -> Contents:
-    """Count a file into the tally, and return what it held.
-
-    Nothing of it counts if it is damaged, or the system fails.
-    """
+    """Count a file into the tally, unless it is damaged, and return what it held."""
     path, whole, damage = file.path, Tally(plan.grain), None
     begun = Contents.begun(path)
     try:

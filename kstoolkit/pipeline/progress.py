@@ -55,13 +55,7 @@ def _place(*, shown: bool) -> Any:
 
 
 class Progress:
-    """Shows a run's progress as text: on stderr, in a notebook below the cell.
-
-    Parameters
-    ----------
-    shown
-        Whether to show anything.
-    """
+    """Shows a run's progress as text, if it is to: on stderr, in a notebook below the cell."""
 
     def __init__(self, *, shown: bool) -> None:
         self.events = 0

@@ -134,10 +134,7 @@ class Settings:
     def continued(self, earlier: Settings) -> Settings:
         """Return these settings as those of a run that goes on where ``earlier`` ended.
 
-        Raises
-        ------
-        CheckpointError
-            If something differs that the state depends on.
+        That something differs that the state depends on is a CheckpointError.
         """
         for name, told in _FIXED.items():
             mine, theirs = getattr(self, name), getattr(earlier, name)
@@ -240,13 +237,7 @@ class RunFolder:
         return settings is not None and settings.epoch > 0
 
     def settings(self) -> Settings | None:
-        """Return the folder's settings; ``None`` if it holds no run.
-
-        Raises
-        ------
-        OutputError
-            If the file is damaged.
-        """
+        """Return the folder's settings; ``None`` if it holds no run. Damaged: an OutputError."""
         place = self.path / "run.json"
         try:
             read = json.loads(place.read_text(encoding="utf-8"))
@@ -267,13 +258,7 @@ class RunFolder:
             raise OutputError(message, hint=hint) from error
 
     def check(self) -> None:
-        """Make sure that the run is still there: of a folder that is gone, all looks empty.
-
-        Raises
-        ------
-        InputError
-            If there is no run.
-        """
+        """Make sure that the run is still there: of a folder that is gone, all looks empty."""
         if not self.is_there():
             raise self.holds_no_run()
 
@@ -289,13 +274,7 @@ class RunFolder:
         return InputError(message, hint=hint)
 
     def save(self, settings: Settings) -> None:
-        """Write the settings, durably and at once.
-
-        Raises
-        ------
-        OutputError
-            If they can't be written; what was there before stays.
-        """
+        """Write the settings, durably and at once, or leave what was there before: an OutputError."""
         try:
             told = json.dumps({"format": _FORMAT, **asdict(settings)}, indent=2)
             replace_text(self.path / "run.json", f"{told}\n")
@@ -347,10 +326,8 @@ class RunFolder:
     def hold(self) -> RunLock:
         """Hold the folder for one run, until the returned lock is released.
 
-        Raises
-        ------
-        OutputError
-            If another run holds it, it can't be written, or it holds something else.
+        If another run holds it, it can't be written, or it holds something else, it is an
+        OutputError.
         """
         self._check_ours()
         try:

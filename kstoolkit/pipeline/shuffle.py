@@ -226,9 +226,7 @@ def bucket_of(key: int, buckets: int) -> int:
 
 
 def _spark_partition(number: int, partitions: int) -> int:
-    """Return the partition into which Spark shuffles an int: Murmur3 with seed 42, modulo.
-
-    As ``HashPartitioning`` does it, with ``org.apache.spark.unsafe.hash.Murmur3_x86_32``.
+    """Return the partition into which Spark shuffles an int: Murmur3_x86_32 with seed 42, modulo.
 
     Examples
     --------

@@ -218,11 +218,7 @@ _SPREAD = "hatched: time between dumps of statistics in which writers waited, wi
 
 
 def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None = None) -> Axes:
-    """Return Axes with what was done over time, a row for each level that files went to.
-
-    Of more than 2,000 jobs the longest are drawn, of as many stalls or moves some at even
-    distances.
-    """
+    """Return Axes with what was done over time, a row for each level that files went to."""
     told = list(events)
     done = _done(told)
     rows = _rows(done)

@@ -543,13 +543,7 @@ class Standby(Closing):
 
     @property
     def lag(self) -> Lag:
-        """How far it is behind, in records and in seconds.
-
-        Raises
-        ------
-        KstoolkitError
-            Why it stopped in the background, if it did.
-        """
+        """How far it is behind, in records and in seconds; or why it stopped in the background."""
         self._raise_failure()
         self.changelog.refresh()
         reader = ChangelogReader(self.changelog, self._catch_up.position)
@@ -602,10 +596,7 @@ class Standby(Closing):
     def close(self) -> None:
         """Stop following; the replica can be followed by another afterwards.
 
-        Raises
-        ------
-        KstoolkitError
-            Why it stopped in the background, if it did.
+        Why it stopped in the background, if it did, is raised then.
         """
         self._stop.set()
         if self._thread is not None:

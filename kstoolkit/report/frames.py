@@ -51,10 +51,9 @@ _LONGEST_NOTE = 600
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """The first rows of a table, as texts.
+    """The first rows of a table as texts, the places of columns of numbers, and how many rows.
 
-    ``numbers`` are the places of columns of numbers; ``total`` is how many rows there are, ``None``
-    if there are more than these, and nobody counted them.
+    The ``total`` is ``None`` if there are more than these, and nobody counted them.
     """
 
     names: Sequence[str]

@@ -301,11 +301,7 @@ def _sample(letter: Mapping[str, Any]) -> Html:
 
 
 def _origin_of(run: Run) -> Origin:
-    """Return where a run's report comes from, with the time that its counts cover.
-
-    The time goes from the start of the first window to the end of the last one, of the shortest
-    windows that there are.
-    """
+    """Return where a run's report comes from, and the time that its shortest windows cover."""
     settings = run.settings
     finest = min(settings.cascade.windows, key=lambda window: window.size_ms)
     span = run.changelog.span_ms(finest.size_ms)

@@ -479,12 +479,8 @@ class StorePanel(Panel):
     def read_as(self, **told: Any) -> None:
         """Read it otherwise: key_serde, value_serde, window_size, version, family.
 
-        What is None is as the store tells itself.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no such choice.
+        What is None is as the store tells itself; what is none of the choices, a
+        ConfigurationError.
         """
         self.rows.read_as(**told)
 
