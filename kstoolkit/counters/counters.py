@@ -459,7 +459,7 @@ class Counters:
         )
 
     def by(self, by: Sequence[str]) -> Counters:
-        r"""Return the sums over all actions with the same values of some parts; of none, of each user.
+        r"""Return the sums over all actions with the same values of some parts; of none, a user's.
 
         An action that is one column is called ``action``. That there is no such part is a
         ColumnError.

@@ -274,7 +274,7 @@ class RunFolder:
         return InputError(message, hint=hint)
 
     def save(self, settings: Settings) -> None:
-        """Write the settings, durably and at once, or leave what was there before: an OutputError."""
+        """Write the settings, durably and at once; else, nothing changes: an OutputError."""
         try:
             told = json.dumps({"format": _FORMAT, **asdict(settings)}, indent=2)
             replace_text(self.path / "run.json", f"{told}\n")
