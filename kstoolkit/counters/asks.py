@@ -102,7 +102,6 @@ def moments(time_ms: NDArray[np.int64], users: pa.Array | pa.ChunkedArray) -> Co
 
 
 def _latest(parts: list[Counters]) -> Counters:
-    """Return each user's last moment."""
     merged = Counters.merge(parts)
     if not len(merged):
         return merged

@@ -143,7 +143,6 @@ def _sifted(
 
 
 def _lines(batch: pa.RecordBatch, chosen: NDArray[np.intp]) -> list[str]:
-    """Return rows as CSV again."""
     values = [column.to_pylist() for column in batch.take(pa.array(chosen)).columns]
     return [_shown(_line(row)) for row in zip(*values, strict=True)]
 

@@ -180,12 +180,10 @@ def _plain(values: pa.Array) -> pa.Array:
 
 
 def _is_missing(texts: pa.DictionaryArray) -> Mask:
-    """Return where there is no text, or an empty one."""
     return _rows(texts, _lengths(texts) == 0, if_null=True)
 
 
 def _is_longer(texts: pa.DictionaryArray, limit_bytes: int) -> Mask:
-    """Return where a text has more bytes of UTF-8 than allowed."""
     return _rows(texts, _lengths(texts) > limit_bytes, if_null=False)
 
 

@@ -416,7 +416,6 @@ class _Lines:
             raise FormatError(message, hint=hint) from error
 
     def append(self, told: Iterable[Mapping[str, object]]) -> None:
-        """Add lines, durably."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self._is_torn:
             self._forget_torn()

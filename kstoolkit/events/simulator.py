@@ -397,7 +397,6 @@ def _labels(part: _AbnormalUsers, names: pa.Array, actions: Sequence[str]) -> pa
 
 
 def _label_lines(labels: pa.Table) -> Iterator[bytes]:
-    """Yield labels as JSON lines, with times in ISO 8601."""
     for label in labels.to_pylist():
         text = json.dumps(label, ensure_ascii=False, separators=(",", ":"), default=_iso)
         yield f"{text}\n".encode()
@@ -608,7 +607,6 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         return -(-self.users // users_for_one) if world in self.world else 0
 
     def _number(self, *kinds: str) -> int:
-        """Return how many abnormal users of some kinds there are."""
         return sum(self.abnormal.get(kind, 0) for kind in kinds)
 
     def _names(self) -> pa.Array:
@@ -618,7 +616,6 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         return habits_of(Draws(self.seed, "habits"), self.users, len(self.actions))
 
     def _acts(self) -> Acts:
-        """Return all events, in order of time."""
         counts = share_out(
             Draws(self.seed, "shares"), self.event_count, self._laws.rates(self.users)
         )
@@ -628,12 +625,10 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         return Acts.joined([ordinary, *(part.acts for part in self._parts()), *machines])
 
     def _parts(self) -> list[_AbnormalUsers]:
-        """Return what is abnormal, kind by kind."""
         kinds = [kind for kind in _KINDS if self._number(kind)]
         return [self._part(kind, _KINDS[kind], self._who(kind)) for kind in kinds]
 
     def _machines(self) -> list[_AbnormalUsers]:
-        """Return the jobs and services of this world, kind by kind."""
         parts, first = [], self._people
         for kind, (_, _, how) in MACHINES.items():
             number = self._number_of_machines(kind)

@@ -277,7 +277,6 @@ def _pairs(findings: Findings, labels: Labels) -> tuple[Integers, Integers]:
 
 
 def _flags(column: pa.Array | pa.ChunkedArray) -> Flags:
-    """Return which rows are true; null is not."""
     return np.asarray(pc.fill_null(column, fill_value=False), bool)
 
 

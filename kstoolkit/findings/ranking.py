@@ -76,30 +76,12 @@ def rank_users(
 ) -> pa.Table:
     """Return every user with score and reason, most abnormal first; ties by name.
 
-    Parameters
-    ----------
-    totals
-        ``user``, ``action``, ``count`` over the whole period, each (user, action) once.
-    peaks
-        ``user``, ``count``: the busiest shortest window of each user over all actions together;
-        a user who is not there counts with none.
-    findings
-        Of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`; those of limits count for nothing.
-    window
-        Which kind of window the peaks are of: for the reason only.
-    group
-        A regular expression (RE2): users in whose names it matches the same text are of one kind,
-        and compared with each other alone; so are those in whose names it does not match.
-
-    Raises
-    ------
-    ConfigurationError
-        If the group is no regular expression, or has groups that capture.
-
-    Returns
-    -------
-    pyarrow.Table
-        Of :data:`_RANKING_SCHEMA`.
+    ``totals`` have ``user``, ``action``, ``count`` over the whole period, each (user, action) once;
+    ``peaks``, ``user`` and ``count``: the busiest shortest window of each user over all actions
+    together, which the reason calls a ``window``. Findings of limits count for nothing. The
+    ``group`` is a regular expression (RE2), or else a ConfigurationError: users in whose names it
+    matches the same text are of one kind, and compared with each other alone; so are those in whose
+    names it does not match.
 
     Examples
     --------

@@ -168,24 +168,13 @@ def score(
 ) -> Scored:
     """Return what the rules say of some counts of one kind of window.
 
-    Parameters
-    ----------
-    material
-        ``window_start_ms``, ``user``, ``action``, ``count``; and, for rules that need a baseline,
-        those of :class:`~kstoolkit.findings.baselines.Closed`, and ``is_open`` where windows are
-        not over; of sessions, ``began_ms`` and ``end_ms``, too. Of actions of several parts, the
-        schema's metadata names them.
-    brief
-        What is known of all users. Without it there are no findings but those of limits.
-    rules
-        All rules; those on other windows are passed over.
-    window
-        Which kind of window this is.
-    by
-        By which parts of an action the counts are sums; other rules are passed over.
-    seen_ms
-        When this is looked at, epoch ms UTC: the batch's time, the same again in a replay. By
-        default the end of each window.
+    ``material`` has ``window_start_ms``, ``user``, ``action``, ``count``; and, for rules that need
+    a baseline, the columns of :class:`~kstoolkit.findings.baselines.Closed`, and ``is_open`` where
+    windows are not over; of sessions, ``began_ms`` and ``end_ms``, too. Of actions of several
+    parts, the schema's metadata names them. Without a ``brief`` of what is known of all users there
+    are no findings but those of limits. Rules on other windows, or that are not ``by`` the parts of
+    an action that the counts are sums of, are passed over. It is looked at at ``seen_ms``, the
+    batch's time, the same again in a replay; by default at the end of each window.
 
     Examples
     --------

@@ -238,19 +238,10 @@ def _replace(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> 
 def find_in_windows(levels: Mapping[Any, pa.Table], rules: Sequence[Rule]) -> Findings:
     """Return what the rules find in complete counts, each story once.
 
-    Parameters
-    ----------
-    levels
-        For each kind of window (a :class:`~kstoolkit.windows.Window`, its label or its length) its
-        counts: ``window_start_ms`` (int64), ``user``, ``action`` (text or dictionary) and
-        ``count``, each (window, user, action) once, in any order.
-    rules
-        What to look for.
-
-    Raises
-    ------
-    ConfigurationError
-        If a rule looks at a window that is not among the levels, or at items.
+    ``levels`` are, for each kind of window (a :class:`~kstoolkit.windows.Window`, its label or its
+    length), its counts: ``window_start_ms`` (int64), ``user``, ``action`` (text or dictionary) and
+    ``count``, each (window, user, action) once, in any order. If a rule looks at a window that is
+    not among them, or at items, it is a ConfigurationError.
 
     Examples
     --------

@@ -31,16 +31,9 @@ _INTEGERS = {1: ">i1", 2: ">i2", 4: ">i4", 8: ">i8"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByteColumn:
-    r"""Byte strings, one a row, some of them null.
+    r"""Byte strings, one a row: where in ``data``, which may have others, each begins and ended.
 
-    Parameters
-    ----------
-    data
-        The bytes of all rows, and maybe others in between.
-    starts, ends
-        Where in ``data`` each row begins, and where it has ended. Of a null, both are 0.
-    is_null
-        Which rows have no bytes at all, which is not the same as none of them.
+    Of a null both are 0: it has no bytes at all, which is not the same as none of them.
 
     Examples
     --------

@@ -175,15 +175,8 @@ _WINDOWED_NAME = re.compile(r"(time|session)[-_ ]windowed\s*\(([^()]*)\)")
 class Serde:
     """A way to read bytes, by its name.
 
-    Parameters
-    ----------
-    name
-        What it is called.
-    decode
-        Returns the values of a column.
-    encode
-        Returns the bytes of a value, which are what a store is asked for; None where one value may
-        be written in several ways, as in JSON, or where nobody has said how.
+    ``encode`` returns the bytes of a value, which are what a store is asked for; None where one
+    value may be written in several ways, as in JSON, or where nobody has said how.
 
     Examples
     --------

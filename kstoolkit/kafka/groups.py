@@ -172,7 +172,6 @@ def _standby(data: BytesIO) -> str:
 
 
 def _described(cluster: Cluster, name: str) -> tuple[Any, Any]:
-    """Return a group's description, and what it has committed."""
     admin = cluster.admin()  # held until the answers are there: they come by its thread
     asked = clients().ConsumerGroupTopicPartitions(name)
     described = admin.describe_consumer_groups([name], request_timeout=ANSWER_SECONDS)

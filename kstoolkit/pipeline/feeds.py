@@ -242,7 +242,6 @@ class _CountingReader(_LedgerReader):
         return super().partitions(start, end) + [InputPartition(END)] * is_last
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Count the files of one task."""
         if partition.value == END:
             for bucket in range(self.plan.grain.buckets):
                 yield shuffle_record(bucket, END, b"")

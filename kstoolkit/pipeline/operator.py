@@ -402,7 +402,6 @@ def _items_prefix(view: View) -> str:
 def _unpack(
     rows: Iterator[pd.DataFrame],
 ) -> _Came:
-    """Return what came."""
     blocks, feeds, dead, now_ms, kinds = defaultdict(list), [], [], 0, set()
     sketches = defaultdict(list)
     for frame in rows:

@@ -117,7 +117,6 @@ def _files(changelog: Changelog) -> list[Path]:
 
 
 def _counts(parts: _Parts) -> str:
-    """Return the columns of counts as Spark writes them."""
     texts = ", ".join(f"`{name}` string" for name in ("user", *(parts or ["action"])))
     times = "window_start timestamp_ltz, window_end timestamp_ltz"
     return f"window_ms long, {times}, {texts}, count long"

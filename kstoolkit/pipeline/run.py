@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 
 
 def _tidy(counters: Counters, window: Window) -> pd.DataFrame:
-    """Return counters as a DataFrame for people."""
     import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
 
     ends = counters.end_ms if len(counters) else None

@@ -374,7 +374,6 @@ class RunFolder:
 
 
 def _in_words(value: object) -> str:
-    """Return a setting as people would write it."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {given!r}" for name, given in value.items())
     return ", ".join(map(str, value)) if isinstance(value, tuple) else repr(value)

@@ -152,7 +152,6 @@ _NUMBERS = {"int", "float", "tuple[int, ...]"}
 
 
 def _check_figures(record: type[Any], named: Sequence[str]) -> None:
-    """Check that a record of the lab has figures of these names that are numbers."""
     figures = [each for each in fields(record) if "source" in each.metadata]
     known = [each.name for each in figures if str(each.type).removesuffix(" | None") in _NUMBERS]
     wrong = [name for name in named if name not in known]

@@ -336,7 +336,6 @@ def _draw_spans(ax: Axes, jobs: Sequence[Job], rows: dict[str, int]) -> None:
 
 
 def _draw_waits(ax: Axes, waits: Sequence[tuple[_Span, float]], rows: dict[str, int]) -> None:
-    """Draw the times in which writers waited, hatched, as high as their shares."""
     if not waits:
         return
     spans, shares = zip(*waits, strict=True)

@@ -412,7 +412,6 @@ def _labels_of(bars: Sequence[Bar]) -> list[str]:
 
 
 def _known(bars: Sequence[Bar]) -> list[str]:
-    """Return the names of all parts that are drawn, in order, each once."""
     parts = [part for bar in bars for part in bar.parts]
     return list(dict.fromkeys(part.name for part in parts if (part.size or 0) > 0))
 

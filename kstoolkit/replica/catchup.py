@@ -65,7 +65,6 @@ class _SegmentWriters:
         self._open: OrderedDict[Path, DiskSegment] = OrderedDict()
 
     def segment(self, folder: Path, mark: Mark | None) -> DiskSegment:
-        """Return a segment that is open for writing."""
         if folder in self._open:
             self._open.move_to_end(folder)
             return self._open[folder]

@@ -79,7 +79,6 @@ if TYPE_CHECKING:
 
 
 def _path_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
-    """Return what the page says of what lies at a path."""
     if _is_run(path):
         from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads much: when asked
 
@@ -96,7 +95,6 @@ def _path_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
 
 
 def _is_run(path: Path) -> bool:
-    """Return whether a run's output lies there."""
     return (path / "run.json").exists()
 
 

@@ -101,7 +101,6 @@ def _section(name: str, body: Html, ids: Ids) -> Section:
 
 
 def _covered(origin: Origin) -> Html:
-    """Return the time that the events cover, to the minute."""
     if origin.span_ms is None:
         return text("time unknown (no events)")
     first, last = (time - time % 60_000 for time in origin.span_ms)
@@ -253,7 +252,6 @@ def _without_bar(series: LevelCounts) -> str:
 
 
 def _users(users: pd.DataFrame, top: int) -> Html:
-    """Return the most abnormal users, each with the reason for its score."""
     if users.empty:
         return nothing("No users were scored.")
     shown = users.head(top)

@@ -142,7 +142,6 @@ class _Filters:
         )
 
     def set(self, **values: Any) -> None:
-        """Give controls values; moments are UTC."""
         for name, value in values.items():
             if name not in self.controls:
                 message = f"There is no filter {name!r}."

@@ -124,7 +124,6 @@ def _show_view(shown: Shown, view: str, found: Comparison, at_ms: float) -> None
 
 
 def _trials_table(found: Comparison) -> Html:
-    """Return a table of a comparison: a row a figure, a column a profile."""
     if not len(found):
         return Html()
     from kstoolkit.plots.axes import with_unit  # noqa: PLC0415 - brings the plots along

@@ -79,7 +79,6 @@ class _Pages:
         return self._cells[number * _PAGE_ROWS : (number + 1) * _PAGE_ROWS]
 
     def has(self, number: int) -> bool:
-        """Return whether there is such a page, as far as was read."""
         return len(self._cells) > number * _PAGE_ROWS
 
     def close(self) -> None:
@@ -266,7 +265,6 @@ class _Controls:
         self.choices_of(None)
 
     def asking(self) -> list[Widget]:
-        """Return the controls that say which rows are wanted, and how to read them."""
         serdes = [self.key_serde, self.value_serde, self.window_size]
         return [*serdes, self.version, self.family, self.sought, self.by]
 
@@ -315,7 +313,6 @@ class _Controls:
         self.key_serde.value = self.value_serde.value = _NONE
 
     def choices_of(self, store: OpenedStore | None) -> None:
-        """Offer what an open store has to choose from."""
         versions = store.versions if isinstance(store, SparkStore) else []
         names = [] if store is None else _families(store)
         _offer(self.version, "latest", [(str(each), each) for each in reversed(versions)])

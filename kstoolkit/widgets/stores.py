@@ -69,7 +69,6 @@ class _Node:
 
     @property
     def label(self) -> str:
-        """The line, for a list."""
         name = shortened(plain(self.name), _LONGEST_NAME)
         size = format_bytes(sum(each.size_bytes for each in self.stores))
         if self.is_store:

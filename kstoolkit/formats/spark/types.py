@@ -136,7 +136,6 @@ SparkType: TypeAlias = Scalar | Variable | Unread | Array | Map | Struct
 
 
 def _types_in(kind: SparkType) -> Iterator[SparkType]:
-    """Return a type, and all those that it is made of."""
     yield kind
     match kind:
         case Struct():

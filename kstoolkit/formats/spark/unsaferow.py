@@ -335,7 +335,6 @@ def _counts(reading: RowReading, cells: RowCells, width: int) -> tuple[RowCells,
 def _elements(
     reading: RowReading, kind: SparkType, cells: RowCells, offsets: NDArray[np.int64]
 ) -> pa.Array:
-    """Return the elements of all arrays, one after the other."""
     count = np.diff(offsets)
     parent = np.repeat(np.arange(len(cells)), count)
     index = np.arange(offsets[-1]) - offsets[parent]

@@ -299,11 +299,9 @@ def recognise(
     """Return what kind a store is, how sure that is, and why.
 
     It takes the names of all column families, and some rows, as they lie on disk, of the one that
-    :func:`~kstoolkit.formats.streams.kinds.live_family` names: a thousand are enough, and more are
-    not looked at. The ``store`` is its name: see
-    :func:`~kstoolkit.formats.streams.recognising._hint_of`. What the user ``told`` is believed if
-    it is a kind; of a group, such as ``window``, the rest is looked for; another word is a
-    ConfigurationError.
+    :func:`~kstoolkit.formats.streams.kinds.live_family` names: a thousand at most are looked at.
+    What the user ``told`` is believed if it is a kind; of a group, such as ``window``, the rest is
+    looked for; another word is a ConfigurationError.
 
     Examples
     --------

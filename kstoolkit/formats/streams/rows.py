@@ -296,7 +296,6 @@ def _split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrap
 
 
 def _combined(keys: ByteColumn) -> tuple[ByteColumn, ByteColumn, dict[int, str]]:
-    """Return foreign keys and primary keys."""
     long = keys.lengths >= _LENGTH_BYTES
     length = integers_of(long, keys, 4, at=0)
     fits = long & (length >= 0) & (length <= keys.lengths - _LENGTH_BYTES)

@@ -155,7 +155,6 @@ def _sized(cell: bytes | None) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Return a number in zig-zag base-128."""
     rest = number << 1 if number >= 0 else -1 - (number << 1)
     written = bytearray()
     while rest > _BITS:
