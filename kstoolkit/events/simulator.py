@@ -591,10 +591,6 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         return Span(start_ms, start_ms + self.duration_ms)
 
     @property
-    def _all_users(self) -> int:
-        return self._people + sum(self._number_of_machines(kind) for kind in MACHINES)
-
-    @property
     def _people(self) -> int:
         return self.users + self._number(*_kinds(accounts=True))
 
@@ -610,7 +606,8 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         return sum(self.abnormal.get(kind, 0) for kind in kinds)
 
     def _names(self) -> pa.Array:
-        return _user_names(Draws(self.seed, "names"), self._all_users)
+        machines = sum(self._number_of_machines(kind) for kind in MACHINES)
+        return _user_names(Draws(self.seed, "names"), self._people + machines)
 
     def _habits(self) -> Habits:
         return habits_of(Draws(self.seed, "habits"), self.users, len(self.actions))

@@ -235,7 +235,7 @@ class Cells:
         for name in _COLUMNS:
             setattr(self, name, getattr(self, name)[rows])
         self.watched = self.watched[:, rows]
-        self.users, user = _prune(self.users, self.user)
+        self.users, user = encoded(pa.DictionaryArray.from_arrays(self.user, self.users))
         self.key = user << _ACTION_BITS | self.action
 
     def learn(self, cell: Integers, start_ms: int, count: Integers, at_most: Integers) -> None:
@@ -278,10 +278,6 @@ def _extend(known: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, Integer
         known = pa.concat_arrays([known, pc.unique(texts.filter(place.is_null()))])
         place = pc.index_in(texts, value_set=known)
     return known, place.to_numpy().astype(np.int64)[codes]
-
-
-def _prune(texts: pa.Array, codes: Integers) -> tuple[pa.Array, Integers]:
-    return encoded(pa.DictionaryArray.from_arrays(pa.array(codes), texts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

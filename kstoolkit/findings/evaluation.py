@@ -319,7 +319,7 @@ def _ranked(labels: Labels, users: pa.Array, score: Floats) -> Evaluation:
     hit = np.asarray(pc.is_in(users, value_set=abnormal)).astype(np.float64)
     total, unknown = len(abnormal), dict.fromkeys(_OF_FINDINGS, "a ranking has no findings")
     ends, hits = _points(score, hit)
-    ap = _average_precision(ends, hits, total)
+    average_precision = (np.diff(hits, prepend=0.0) * hits / ends).sum() / max(total, 1)
     samples = _samples(ends, hits, total)
     low, high = np.quantile(samples, (0.025, 0.975)) if total else (None, None)
     if not total:
@@ -333,7 +333,7 @@ def _ranked(labels: Labels, users: pa.Array, score: Floats) -> Evaluation:
     order = np.argsort(-score, kind="stable")
     return Evaluation(
         kinds=Records([], "kinds"),
-        average_precision=ap if total else None,
+        average_precision=float(average_precision) if total else None,
         average_precision_low=None if low is None else float(low),
         average_precision_high=None if high is None else float(high),
         precision_at={n: float(hit[order[:n]].sum() / n) for n in _AT},
@@ -347,10 +347,6 @@ def _points(score: Floats, hit: Floats) -> tuple[Integers, Floats]:
     order = np.argsort(-score, kind="stable")
     last = np.flatnonzero(np.append(np.diff(score[order]) != 0, True)[: len(order)])
     return last + 1, np.cumsum(hit[order])[last]
-
-
-def _average_precision(ends: Integers, hits: Floats, total: int) -> float:
-    return float((np.diff(hits, prepend=0.0) * hits / ends).sum() / max(total, 1))
 
 
 def _samples(ends: Integers, hits: Floats, total: int) -> Floats:

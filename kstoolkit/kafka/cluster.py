@@ -24,7 +24,8 @@ from kstoolkit.errors import (
 from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.kafka.connection import for_librdkafka
 from kstoolkit.kafka.servers import last_words, refusal
-from kstoolkit.units import format_count, format_duration, parse_duration
+from kstoolkit.records import counted
+from kstoolkit.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -354,7 +355,7 @@ def topic_made(
         return True
     has = len(cluster.partitions(topic))
     if partitions not in {None, has}:
-        number = f"{format_count(has)} partition{'s' * (has != 1)}"
+        number = counted(has, "partitions")
         tell(f"Note: the topic {topic} has {number}, and keeps them as they are.")
     return False
 

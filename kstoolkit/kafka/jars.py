@@ -209,7 +209,7 @@ def fetch(
         if there := _complete(place):
             return there
         place.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(place.with_name(f".{place.name}.lock")):
+        with alone(place.with_name(f".{place.name}.lock")):
             there = _complete(place)  # by another process, while this one waited
             return there or _download(wanted, place, transitive=transitive, tell=tell)
     except OSError as error:
@@ -247,7 +247,7 @@ def _complete(place: Path) -> tuple[Path, ...]:
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
+def alone(lock: Path) -> Iterator[None]:
     """Wait for other processes, and keep them waiting; the kernel lets go if this one dies."""
     with lock.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

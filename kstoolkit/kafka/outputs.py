@@ -47,11 +47,10 @@ sessions it drops what began then, as another session may have swallowed it.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import time
 import warnings
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -74,12 +73,13 @@ from kstoolkit.errors import (
 from kstoolkit.events.topics import address_of, options_given, options_of_folder
 from kstoolkit.formats.keys import is_block_key
 from kstoolkit.kafka.cluster import Cluster, check_partitions, topic_made
+from kstoolkit.kafka.jars import alone
 from kstoolkit.kafka.reading import TopicRecords, lost, read_records
 from kstoolkit.moments import moment_text
 from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from kstoolkit.changelog.topic import TopicCounts
@@ -204,7 +204,7 @@ class TopicMirror(Changelog):
         A record that is none of a changelog is a FormatError; that the topic has lost records which
         were not read, an InputError.
         """
-        with _alone(self.path):
+        with alone(self.path / _LOCK):  # of those who read the topic into it
             at, reach = self._offsets(), self._reach()
             _check_there(self.topic, at, reach)
             begin = {each: at.get(each, there.first) for each, there in reach.items()}
@@ -331,14 +331,6 @@ def _write(path: Path, told: dict[int, TopicCounts], swallowed: Mapping[int, Cou
         for size_ms, counters in sorted(found.items()):
             for bucket, part in counters.by_bucket(_BUCKETS):
                 writer.write(bucket, size_ms, part)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait for other readers of the topic; the kernel lets go when the process ends."""
-    with (folder / _LOCK).open("ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.kafka.cluster import Cluster, check_partitions, clients, retention_ms, topic_made
 from kstoolkit.kafka.connection import for_librdkafka
 from kstoolkit.markup import element, joined
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
@@ -436,10 +437,10 @@ class Produced:
         }
 
     def __repr__(self) -> str:
-        where = f"{_counted(len(self.partitions), 'partition')} of {self.address}"
-        what = f"{_counted(self.records, 'record')} ({format_bytes(self.size_bytes)})"
+        where = f"{counted(len(self.partitions), 'partitions')} of {self.address}"
+        what = f"{counted(self.records, 'records')} ({format_bytes(self.size_bytes)})"
         rate = "" if self.rate is None else f": {format_count(self.rate)} a second"
-        refused = f"; {_counted(self.failed, 'record')} refused" if self.failures else ""
+        refused = f"; {counted(self.failed, 'records')} refused" if self.failures else ""
         twice = "; some may be there twice" if self.maybe_twice else ""
         return f"{what} to {where} in {self.seconds:,.1f} s{rate}{refused}{twice}"
 
@@ -453,10 +454,6 @@ class Produced:
             for name, number in rows
         )
         return element("p", repr(self)) + element("table", joined(*cells))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{format_count(number)} {what}{'s' * (number != 1)}"
 
 
 _FUTURE_MS = 3_600_000

@@ -165,18 +165,9 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """A time that a run was started again.
+    """A time that a run was started again, after the last whole batch, ``None`` before the first.
 
-    Parameters
-    ----------
-    at_ms
-        When.
-    reason
-        What its query had ended with.
-    batch
-        The last batch that was whole; ``None`` before the first.
-    counts
-        Whether it counts towards the ceiling; that a broker was away does not.
+    It ``counts`` towards the ceiling, unless its query had ended since a broker was away.
     """
 
     at_ms: int

@@ -145,6 +145,9 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return that Spark sets no other limit."""
         return ReadAllAvailable()
 
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Do nothing, where there is no end to fix."""
+
 
 class _LedgerReader(Reader):
     """Positions in the ledger are offsets: ``{"files": how many have been taken}``."""

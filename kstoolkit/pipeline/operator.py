@@ -457,7 +457,7 @@ def _same_as_next(counters: Counters) -> np.ndarray[Any, np.dtype[np.bool_]]:
 def _of_view(seen: pa.Table, view: View, counters: Counters, *, is_open: bool) -> pa.Table:
     """Return counts that rules on a view may flag, with the parts that they are by."""
     told = with_parts(pa.schema([]), counters.parts, is_view=view.by is not None)
-    large = seen.filter(pa.array(_at_least(seen, view.floor)))
+    large = seen.filter(pa.array(np.asarray(seen["count"]) >= view.floor))
     large = large.append_column(_IS_OPEN, pa.repeat(is_open, len(large)))
     return large.replace_schema_metadata(told.metadata)
 
@@ -508,7 +508,3 @@ def _as_it_was(material: pa.Table, counters: Counters, every_ms: int) -> pa.Tabl
     told = told.set_column(3, "count", pa.array(there.count[order].astype(np.int64)))
     told = told.append_column(_BEGAN, pa.array(there.start_ms[order]))
     return told.drop_columns([_END]).append_column(_END, pa.array(np.asarray(there.end_ms)[order]))
-
-
-def _at_least(columns: pa.Table, floor: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    return np.asarray(columns.column("count")) >= floor

@@ -105,9 +105,6 @@ class _TickReader(Reader):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return {"tick_ms": 0}
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        pass
-
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
         now_ms = time.time_ns() // 1_000_000
         is_first = self._target is None and self.at_once
@@ -140,9 +137,6 @@ class _StillFeed(DataSource):
 
 class _StillReader(Reader):
     """Offsets are those of the feed whose place it takes."""
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        pass
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
         return start

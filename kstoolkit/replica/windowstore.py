@@ -244,16 +244,9 @@ class WindowReader(Closing, Viewed):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, profile: Profile | str | None = None) -> Self:
-        """Open a replica that was restored before.
+        """Open a replica that was restored before; if there is none, it is an InputError.
 
         Windows that its restorer keeps in memory are not in there.
-
-        Raises
-        ------
-        InputError
-            If there is none.
-        ConfigurationError
-            If ``path`` is no path, or there is no profile of this name.
         """
         return cls(replica_place(path), profile)
 
@@ -387,14 +380,8 @@ class WindowReader(Closing, Viewed):
     ) -> Iterator[Records[UserCounts]]:
         """Yield the counts of all users in one window, so many at a time, in no order to rely on.
 
-        A page is of one moment; what comes in meanwhile may be in the next one.
-
-        Parameters
-        ----------
-        window, at
-            As in :meth:`get`.
-        page
-            How many users to yield at once, at most.
+        A ``page`` is of one moment; what comes in meanwhile may be in the next one. The other
+        parameters are those of :meth:`get`.
         """
         kind = self._kind(window)
         if isinstance(kind, Session):
@@ -410,12 +397,7 @@ class WindowReader(Closing, Viewed):
     ) -> Records[UserCounts]:
         """Return a user's counts in all windows in which there are any, the earliest first.
 
-        Parameters
-        ----------
-        user, window
-            As in :meth:`get`.
-        since
-            From the window on that holds this moment; by default from the beginning.
+        With ``since``, they are from the window on that holds this moment.
         """
         kind = self._kind(window)
         since_ms = None if since is None else moment_ms(since)

@@ -287,9 +287,6 @@ class _Controls:
             is_prefix=self.by.value,
         )
 
-    def search(self, text: str, *, prefix: bool) -> None:
-        self.by.value, self.sought.value = prefix, text
-
     def tell(self, **told: Any) -> None:
         names = ("key_serde", "value_serde", "window_size", "version", "family")
         for name, value in told.items():
@@ -417,7 +414,7 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
     def search(self, text: str, *, prefix: bool) -> None:
         """Show the rows of a key, or those whose keys begin so."""
         self._is_quiet = True
-        self.controls.search(text, prefix=prefix)
+        self.controls.by.value, self.controls.sought.value = prefix, text
         self._hear()
 
     def read_as(self, **told: Any) -> None:
