@@ -251,7 +251,7 @@ print(before, [each.rule for each in found.steps if each.is_urgent])
         [*alone, mounted, sys.executable, program], capture_output=True, text=True, check=False
     )
     if "unshare" in done.stderr or "mount:" in done.stderr:
-        pytest.skip(f"no file system can be mounted: {done.stderr.strip()}")
+        pytest.skip(f"no disk of one's own: {done.stderr.strip()}")
     assert (done.stdout, done.stderr) == ("[] ['disk nearly full']\n", "")
 
 

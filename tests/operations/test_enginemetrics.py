@@ -324,8 +324,8 @@ def test_progress_of_a_real_query_adds_up_and_is_judged(progress: Path, tmp_path
     mean_ms = (
         sum(each["commitTimeMs"] for each in told) / len(told) / told[0]["numStateStoreInstances"]
     )
-    shown = commands.given("advice", store, "--progress", late).out
-    assert f"long commits: a commit of a store takes {mean_ms:,.0f} ms" in shown
+    shown = commands.given("advice", store, "--progress", late)
+    assert f"long commits: a commit of a store takes {mean_ms:,.0f} ms" in shown.out
 
 
 def test_what_is_no_progress_is_refused(tmp_path: Path) -> None:

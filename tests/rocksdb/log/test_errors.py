@@ -192,7 +192,7 @@ for words in (["advice", "/mnt/store"], ["stores", "/mnt"], ["checkup", "/mnt"])
         check=False,
     )
     if "unshare" in done.stderr or "mount:" in done.stderr:
-        pytest.skip(f"no file system can be mounted: {done.stderr.strip()}")
+        pytest.skip(f"no disk of one's own: {done.stderr.strip()}")
     assert done.stdout.splitlines() == [
         "refused",
         "advice 0 True False",
