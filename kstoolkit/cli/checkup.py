@@ -133,9 +133,13 @@ def _cells(store: CheckedStore) -> list[str]:
     ]
 
 
-def _page(found: Checkup) -> Report:
+def _page(told: Checkup) -> Report:
     from kstoolkit.report.report import Report  # noqa: PLC0415 - draws
 
+    found = in_flags(told)
     page = Report(f"Checkup of {found.path}")
-    page.add(str(found).replace("\n", "\n\n"), title="What to do")
-    return page.add(found.stores, title="Stores", limit=len(found.stores))
+    page.add("\n".join(found.to_do()).replace("\n", "\n\n"), title="What to do")
+    page.add(found.stores, title="Stores", limit=len(found.stores))
+    page.add("\n\n".join(map(str, found.figures())), title="In all")
+    causes = [said_of_cause(in_flags(why), rules) for why, rules in found.unjudged.items()]
+    return page.add("\n\n".join(causes) or "All was judged.", title="Not judged")
