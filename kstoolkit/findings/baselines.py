@@ -599,7 +599,6 @@ def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _beside(counts: pa.Table | pa.RecordBatch, history: Floats) -> pa.Table:
-    """Return counts with what was known of their cells."""
     names = [name for name in counts.schema.names if name in _COUNTED]
     table = pa.table({name: counts.column(name) for name in names})
     for name, column in zip(_HISTORY, history, strict=True):

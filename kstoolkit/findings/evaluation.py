@@ -83,10 +83,8 @@ class Evaluation(Record):
 
     Parameters
     ----------
-    kinds
-        What was found of each kind of label.
-    days
-        How many days were judged.
+    kinds, days
+        What was found of each kind of label, and how many days were judged.
     alarms_a_day, alarms_error
         False alarms a day, and the standard error of that; ``None`` of a single day.
     first_day_alarms, later_alarms_a_day
@@ -173,11 +171,6 @@ def evaluate(
     since, until
         From when until when there was something to find: by default all days (UTC) of findings
         and labels.
-
-    Raises
-    ------
-    InputError
-        If the file can't be read, or there is no column ``user``.
 
     Examples
     --------

@@ -343,30 +343,26 @@ class Finding(Viewed):
         Who, and what; of a rule on different items, which items.
     window, window_ms, window_start_ms
         Label, length and start (epoch ms UTC) of the window.
-    count
-        How often.
-    ceiling
-        The limit that the count exceeds, if the rule is one.
+    count, ceiling
+        How often, and the limit that this exceeds, if the rule is one.
     expected_low, expected_high
         Where 95 % of such counts lie; ``None`` is unknown.
     baseline_windows, peers
         How many windows of its own history and how many peers that rests on; ``None`` is unknown.
     log10_probability
         Decimal logarithm of the probability of this count or more, if the rule is about it.
-    first_seen_ms
-        When the finding first appeared, epoch ms UTC.
-    first_seen_window
-        Label of the finer window that told the same story first, if one did.
+    first_seen_ms, first_seen_window
+        When the finding first appeared, epoch ms UTC; and the label of the finer window that told
+        the same story first, if one did.
     other_levels
         What the other levels of the cascade counted at that time, by label: the window around this
         one, or the busiest of those inside.
     by
         The parts of an action that the rule looks at, where an action has several, or where it
         looks at all that a user does: ``action`` is then their one text.
-    session_end_ms
-        Of a session, the time of its last event; ``window_ms`` is then minus its gap.
-    since_ms
-        Since when it lasts, epoch ms UTC, if the rule is about that.
+    session_end_ms, since_ms
+        Of a session, the time of its last event (``window_ms`` is then minus its gap); and since
+        when it lasts, if the rule is about that. Both are epoch ms UTC.
     """
 
     rule: str

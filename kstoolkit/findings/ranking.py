@@ -175,7 +175,6 @@ def _found(findings: pa.Table | None, users: pa.Array) -> Floats:
 def _ranked_by_kind(
     totals: pa.Table, peaks: pa.Table, findings: pa.Table | None, window: Window, group: str
 ) -> pa.Table:
-    """Return the users of all kinds, each ranked among its own."""
     kinds = kinds_of(totals["user"].cast(pa.string()), group)
     ranked = [
         rank_users(totals.filter(pc.equal(kinds, kind)), peaks, findings, window=window)

@@ -146,11 +146,6 @@ class Ceiling:
         Which part of an action, or parts, the count is of: the sum over all actions with the same
         values of these; ``[]`` is all that a user does. By default each action on its own.
 
-    Raises
-    ------
-    ConfigurationError
-        If the count is no whole number from 0 on, or ``actions`` or ``by`` is no list of names.
-
     Examples
     --------
     >>> Ceiling("1 minute", 100, actions=["login"]).name
@@ -207,12 +202,6 @@ class Unusual:
         the user's kind, as ``"^svc-"`` tells services from people. Peers are those of one kind;
         one of fewer than 30 users is judged by each one's own past.
 
-    Raises
-    ------
-    ConfigurationError
-        If the budget is not positive, ``min_count`` is no whole number from 1 on, ``by`` is no
-        list of names, or ``group`` no regular expression.
-
     Examples
     --------
     >>> Unusual("1 day", false_alarms_per_day=0.5)
@@ -266,11 +255,6 @@ class Drift:
         larger, are found as well, only later.
     false_alarms_per_day, by
         As of :class:`Unusual`.
-
-    Raises
-    ------
-    ConfigurationError
-        If the factor is not above 1, or the window is a session or a hop.
 
     Examples
     --------
@@ -373,15 +357,8 @@ class Distinct:
     ----------
     item
         A column of the source, such as ``"ip"``; a plain name.
-    window
-        Length (``"1 hour"``) or window that is counted; no session, and no hop.
-    false_alarms_per_day
-        As of :class:`Unusual`. Fewer than 5 items are never unusual.
-
-    Raises
-    ------
-    ConfigurationError
-        If the item is no plain name, or the window is a session or a hop.
+    window, false_alarms_per_day
+        As of :class:`Drift`. Fewer than 5 items are never unusual.
 
     Examples
     --------
@@ -443,14 +420,9 @@ def item_of(by: By) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many false alarms a day you accept of all rules together.
+    """How many false alarms a day, above 0, you accept of all rules together.
 
     Rules that learn what is usual share it equally; none of them may have one of its own.
-
-    Parameters
-    ----------
-    false_alarms_per_day
-        Above 0.
 
     Examples
     --------
@@ -474,17 +446,8 @@ class Budget:
 class Longer:
     """A limit to how long sessions last: a finding for each that is longer.
 
-    Parameters
-    ----------
-    window
-        Sessions, as a :class:`~kstoolkit.Session` or its label; one of those that are counted.
-    duration
-        How long one may last, from its first event to its last.
-
-    Raises
-    ------
-    ConfigurationError
-        If the window is no session, or no session of this kind lasts that long.
+    ``window`` is a :class:`~kstoolkit.Session` that is counted, or its label; ``duration`` is how
+    long one may last, from its first event to its last.
 
     Examples
     --------
@@ -520,20 +483,10 @@ class Longer:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Exempt:
-    r"""Users that no rule makes a finding of.
+    r"""Users that no rule makes a finding of: by their names, or by a pattern.
 
-    Parameters
-    ----------
-    users
-        Their names.
-    pattern
-        A regular expression (RE2 syntax, which any input matches in linear time) that a whole name
-        must match.
-
-    Raises
-    ------
-    ConfigurationError
-        If both or none are given, or the pattern is not valid.
+    That is a regular expression (RE2 syntax, which any input matches in linear time) that a whole
+    name must match.
 
     Examples
     --------
@@ -602,12 +555,9 @@ def of_parts(rules: Iterable[Rule], parts: Sequence[str]) -> tuple[Rule, ...]:
 
     Raises
     ------
-    ColumnError
-        If a rule is by a part that there is not.
     ConfigurationError
-        If it names actions, and the action has several parts of which none is chosen; if there are
-        several budgets, or rules that share one have another; if two are alike, or look at the same
-        among other kinds of users.
+        If a rule names actions that have several parts, and chooses none of these; if there are
+        two budgets, or a budget of a rule's own; if two rules are alike, or but for their kinds.
 
     Examples
     --------

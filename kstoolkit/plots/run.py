@@ -269,7 +269,6 @@ def _parts(batches: Sequence[MicroBatch], edges: Floats) -> tuple[Steps, ...]:
 
 
 def _unknown_spans(lost: NDArray[np.bool_], edges: Floats) -> list[tuple[float, float]]:
-    """Return from where to where nothing is known."""
     ends = edges[np.flatnonzero(np.diff(lost, prepend=False, append=False))]
     return [(float(first), float(last)) for first, last in ends.reshape(-1, 2)]
 

@@ -59,15 +59,6 @@ def explore(thing: object) -> Panel:
         where a folder has that name (``Path(name)`` is the folder); what ``plan_memory()`` or
         ``store.memory()`` returned; a workload or a comparison (the compaction lab).
 
-    Raises
-    ------
-    ConfigurationError
-        If there is no panel for it.
-    EnvironmentFault
-        If ipywidgets is not installed.
-    InputError
-        If there is nothing at the path.
-
     Examples
     --------
     >>> with explore("low_disk") as panel:

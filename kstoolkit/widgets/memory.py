@@ -231,13 +231,8 @@ class MemoryPanel(Panel):
     def set(self, **told: Any) -> None:
         """Give controls their values; what makes no sense is said.
 
-        Parameters
-        ----------
-        **told
-            As :func:`kstoolkit.plan_memory` names them: ``partitions``, ``segments``, ``stores``,
-            ``column_families``, ``profile``, ``memtable_bytes``, ``memtables``,
-            ``block_cache_bytes``, ``keys``, ``key_bytes``, ``value_bytes``, ``iterators``; and
-            ``blocks_in_cache``, whether index and filter blocks are in the cache.
+        They are named as :func:`kstoolkit.plan_memory` does, and ``blocks_in_cache`` is whether
+        index and filter blocks are in the cache.
         """
         with self._said.telling():
             self.form.tell(**told)

@@ -342,14 +342,8 @@ _STYLE = (
 class Panel:
     """Controls and what they show; displayed by being the last line of a cell.
 
-    Parameters
-    ----------
-    title
-        What the panel is about, as its heading.
-    children
-        The controls, and what they change.
-    static
-        Returns what to show instead where no widget lives: the panel's present state as HTML.
+    ``children`` are the controls, and what they change; ``static`` returns what to show instead
+    where no widget lives: the panel's present state as HTML.
 
     Examples
     --------
@@ -405,7 +399,6 @@ class Panel:
         return element("div", element("h4", self.title), self._static(), class_="kst-static")
 
     def __reduce_ex__(self, _: object) -> NoReturn:
-        """Refuse to be pickled or copied."""
         message = f"{type(self).__name__} can't be pickled or copied: it lives in this kernel."
         raise ConfigurationError(message, hint="Keep what it shows; or static_html(), its picture.")
 

@@ -26,14 +26,9 @@ _WRITTEN: dict[str, Callable[[Profile], str]] = {
 
 
 class ProfilePanel(Panel):
-    """Edit a profile, see what differs from another, and copy it for an engine.
+    """Edit a profile, or the one of a name, see what differs from another, and copy it.
 
-    Parameters
-    ----------
-    profile
-        What to begin with: a profile, or the name of one.
-    beside
-        The name of the profile that it is compared with.
+    ``beside`` is the name of the other. What is copied is written as an engine reads it.
 
     Examples
     --------

@@ -42,14 +42,7 @@ class RunMonitor(Panel):
 
     A live run of this process can be stopped. Any other is watched by what lies in its folder, also
     while another process counts; what only that process knows is said to be unknown. Closing the
-    panel does not stop the run.
-
-    Parameters
-    ----------
-    run
-        What :meth:`~kstoolkit.Pipeline.start` returned, or :func:`~kstoolkit.load_run`.
-    seconds
-        How often to look.
+    panel does not stop the run. It is looked at every so many seconds.
 
     Examples
     --------

@@ -158,8 +158,6 @@ _MOST_OPENED = 100
 
 
 class _StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
-    """The stores below a folder."""
-
     def __init__(
         self, root: Path, on_choice: Callable[[_Node], object], on_again: Callable[[], object]
     ) -> None:
@@ -376,18 +374,9 @@ _LONGEST_TITLE = 120
 class StorePanel(Panel):
     """Choose one of the stores below a folder, and see what it is and what is in it.
 
-    Stores are looked for, opened and read beside the kernel's thread; none of them is changed.
-
-    Parameters
-    ----------
-    store
-        A folder: a store's, or one above stores of any engine; or a store that is open, which stays
-        open when the panel is closed.
-
-    Raises
-    ------
-    InputError
-        If there is no such folder.
+    Stores are looked for, opened and read beside the kernel's thread; none of them is changed. What
+    is given is a folder, a store's or one above stores of any engine; or a store that is open,
+    which stays open when the panel is closed.
 
     Examples
     --------
@@ -463,15 +452,10 @@ class StorePanel(Panel):
             self._pick(node)
 
     def search(self, text: str, *, prefix: bool = False) -> None:
-        """Show the rows of a key, or those whose keys begin so; of no text, all.
+        """Show the rows of a key, or, by ``prefix``, of those that begin so; of no text, all.
 
-        Parameters
-        ----------
-        text
-            As a person types it: ``0x…`` is in hex, and of Spark's stores a key of several columns
-            is JSON: ``{"user": "anna"}``.
-        prefix
-            Whether it is how keys begin.
+        The text is as a person types it: ``0x…`` is in hex, and of Spark's stores a key of several
+        columns is JSON: ``{"user": "anna"}``.
         """
         self.rows.search(text, prefix=prefix)
 
