@@ -287,11 +287,9 @@ class Closed:
     ``material`` are their counts from a floor on, in the order given, each beside what was known of
     its cell when the window began: ``window_start_ms``, ``user``, ``action``, ``count``,
     ``n``, ``sum``, ``sum_of_squares``, ``second`` (its second-highest window, aged), ``cosine`` and
-    ``sine`` (its rhythm). ``moments`` and ``facts`` are of
-    :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA` and
-    :data:`~kstoolkit.findings.peers.FACTS_SCHEMA`; ``lasting`` and ``newcomers``, of
-    :data:`~kstoolkit.findings.lasting.LASTING_SCHEMA` and
-    :data:`~kstoolkit.findings.lasting.NEWCOMERS_SCHEMA`, are what is watched.
+    ``sine`` (its rhythm). ``moments`` and ``facts`` have the columns that
+    :mod:`~kstoolkit.findings.peers` tells; ``lasting`` and ``newcomers``, those that
+    :mod:`~kstoolkit.findings.lasting` does, are what is watched.
     """
 
     material: pa.Table

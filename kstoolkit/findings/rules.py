@@ -1,7 +1,7 @@
 """What counts as abnormal: rules as records, and what they need to be told.
 
-Each mistake in what a rule is given names the field and its value. How rules stand in files is told
-in :mod:`~kstoolkit.findings.rulefiles`.
+What a rule can't be given raises :class:`~kstoolkit.errors.ConfigurationError`, which names the
+field and its value. How rules stand in files is told in :mod:`~kstoolkit.findings.rulefiles`.
 
 Examples
 --------
@@ -420,9 +420,10 @@ def item_of(by: By) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many false alarms a day, above 0, you accept of all rules together.
+    """How many false alarms a day you accept of all rules together.
 
-    Rules that learn what is usual share it equally; none of them may have one of its own.
+    Rules that learn what is usual share it equally; none of them may have one of its own. It is
+    above 0.
 
     Examples
     --------
@@ -483,10 +484,10 @@ class Longer:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Exempt:
-    r"""Users that no rule makes a finding of: by their names, or by a pattern.
+    r"""Users that no rule makes a finding of.
 
-    That is a regular expression (RE2 syntax, which any input matches in linear time) that a whole
-    name must match.
+    Given are their names, or a pattern: a regular expression (RE2 syntax, which any input matches
+    in linear time) that a whole name must match.
 
     Examples
     --------
@@ -557,7 +558,7 @@ def of_parts(rules: Iterable[Rule], parts: Sequence[str]) -> tuple[Rule, ...]:
     ------
     ConfigurationError
         If a rule names actions that have several parts, and chooses none of these; if there are
-        two budgets, or a budget of a rule's own; if two rules are alike, or but for their kinds.
+        two budgets, or a budget of a rule's own; if two rules are alike, or but for their group.
 
     Examples
     --------

@@ -8,7 +8,7 @@ counts were, from which :mod:`~kstoolkit.findings.calibration` sees what surpris
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -131,15 +131,10 @@ class Scored:
     ``unjudged`` counts those that nothing could be said of, for want of peers or history.
     """
 
-    findings: pa.Table
-    candidates: pa.Table
-    surprises: pa.Table
+    findings: pa.Table = field(default_factory=FINDINGS_SCHEMA.empty_table)
+    candidates: pa.Table = field(default_factory=CANDIDATES_SCHEMA.empty_table)
+    surprises: pa.Table = field(default_factory=SURPRISES_SCHEMA.empty_table)
     unjudged: int = 0
-
-    @classmethod
-    def nothing(cls) -> Scored:
-        """Return what rules say of no counts."""
-        return cls(*(schema.empty_table() for schema in _SCORED))
 
     def encode(self) -> bytes:
         """Return what is not decided yet as bytes: Arrow IPC streams."""
@@ -150,11 +145,8 @@ class Scored:
     def decode(cls, block: bytes) -> Scored:
         """Read what :meth:`encode` wrote."""
         candidates, surprises, unjudged = streams_in(block)
-        nothing = FINDINGS_SCHEMA.empty_table()
-        return cls(nothing, candidates, surprises, unjudged["unjudged"][0].as_py())
-
-
-_SCORED = (FINDINGS_SCHEMA, CANDIDATES_SCHEMA, SURPRISES_SCHEMA)
+        told = unjudged["unjudged"][0].as_py()
+        return cls(candidates=candidates, surprises=surprises, unjudged=told)
 
 
 def score(
@@ -187,7 +179,7 @@ def score(
     kind = as_window(window)
     floor = material_floor(rules, kind, by)
     if floor is None:
-        return Scored.nothing()
+        return Scored()
     large = material.filter(pc.greater_equal(material["count"], floor))
     large = large.filter(pc.invert(exempted(rules, large["user"].cast(pa.string()))))
     evidence = _Evidence(large, brief, watched(rules, kind, by).group)
@@ -205,7 +197,7 @@ def score(
         pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *candidates]),
     )
     if least is None:
-        return Scored(*tables, SURPRISES_SCHEMA.empty_table())
+        return Scored(*tables)
     return Scored(*tables, evidence.surprises(least), evidence.unjudged(least))
 
 
@@ -421,7 +413,7 @@ def score_lasting(
     keys |= {"bin": np.minimum(surprise * BINS_PER_DECADE, BINS - 1).astype(np.int64)}
     counts = np.repeat([1, -1], [rising.sum(), was.sum()])
     surprises = pa.table([*keys.values(), counts], schema=SURPRISES_SCHEMA)
-    return Scored(FINDINGS_SCHEMA.empty_table(), pa.concat_tables(candidates), surprises)
+    return Scored(candidates=pa.concat_tables(candidates), surprises=surprises)
 
 
 def score_newcomers(
@@ -448,5 +440,4 @@ def score_newcomers(
         if isinstance(rule, Campaign)
     ]
     candidates.insert(0, CANDIDATES_SCHEMA.empty_table())
-    nothing = Scored.nothing()
-    return Scored(nothing.findings, pa.concat_tables(candidates), nothing.surprises)
+    return Scored(candidates=pa.concat_tables(candidates))

@@ -26,9 +26,9 @@ _WRITTEN: dict[str, Callable[[Profile], str]] = {
 
 
 class ProfilePanel(Panel):
-    """Edit a profile, or the one of a name, see what differs from another, and copy it.
+    """Edit a profile, see what differs from another, and copy it for an engine.
 
-    ``beside`` is the name of the other. What is copied is written as an engine reads it.
+    ``profile`` is what to begin with, or its name; ``beside`` is the name of the other.
 
     Examples
     --------

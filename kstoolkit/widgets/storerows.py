@@ -477,12 +477,10 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
             return (self._wanted, self._number) != (wanted, number)
 
         self.said.say("Reading …")
-        try:
+        with self.said.telling():
             pages = self._reading.begin(wanted)
             pages.come_to(number, is_stale)
             self._say_left_out()
-        except KstoolkitError as error:
-            self.said.say(str(error))
         if not is_stale():
             self._redraw()
             self._is_quiet = True

@@ -441,21 +441,18 @@ class StorePanel(Panel):
         """
         if self.list.found is None:
             self.list.wait()
-        try:
+        with self.rows.said.telling():
             node = self.list.choose(str(store))
-        except ConfigurationError as error:
-            self.rows.said.say(str(error).replace("\n", " "))
-            return
-        if node is None:
-            self._show(str(Path(store).absolute()))
-        else:
-            self._pick(node)
+            if node is None:
+                self._show(str(Path(store).absolute()))
+            else:
+                self._pick(node)
 
     def search(self, text: str, *, prefix: bool = False) -> None:
-        """Show the rows of a key, or, by ``prefix``, of those that begin so; of no text, all.
+        """Show the rows of a key, or those whose keys begin so; of no text, all.
 
         The text is as a person types it: ``0x…`` is in hex, and of Spark's stores a key of several
-        columns is JSON: ``{"user": "anna"}``.
+        columns is JSON: ``{"user": "anna"}``. With ``prefix`` it is how keys begin.
         """
         self.rows.search(text, prefix=prefix)
 

@@ -66,8 +66,7 @@ def surprises(hour: int, surprise: Floats, history: int = KNOWN) -> pa.Table:
 def judged(everyone: Everyone, hour: int, surprise: Floats, history: int = KNOWN) -> None:
     """Let an hour pass in which counts were so surprising."""
     everyone.add([], [facts(hour, len(surprise) if history == FIRST else 0)])
-    nothing = Scored.nothing()
-    told = Scored(nothing.findings, nothing.candidates, surprises(hour, surprise, history))
+    told = Scored(surprises=surprises(hour, surprise, history))
     everyone.judge([told], (hour + 1) * HOUR)
 
 

@@ -280,7 +280,7 @@ def test_what_is_not_decided_yet_comes_back_as_it_was(learnt: Watch) -> None:
     assert again.candidates.equals(scored.candidates)
     assert again.surprises.equals(scored.surprises)
     assert again.unjudged == scored.unjudged
-    nothing = Scored.decode(Scored.nothing().encode())
+    nothing = Scored.decode(Scored().encode())
     assert (nothing.candidates.schema, nothing.surprises.schema) == (
         CANDIDATES_SCHEMA,
         SURPRISES_SCHEMA,
