@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.finding import chance
-from kstoolkit.findings.peers import codes_in, encoded, integers, kinds_of, never_null
+from kstoolkit.findings.peers import codes_in, encoded, kinds_of, never_null
 from kstoolkit.formats.actions import in_words, parts_in, split
 from kstoolkit.units import Duration, format_count
 from kstoolkit.windows import as_window
@@ -97,16 +97,16 @@ def rank_users(
     count = np.asarray(totals["count"].to_numpy(), np.float64)
     n = np.asarray(np.bincount(user, count, minlength=len(users)), np.float64)
     share = count / n[user]
-    busiest = _busiest(peaks, users)
+    busiest = _highest(np.asarray(peaks["count"].to_numpy(), np.float64), peaks["user"], users)
     mixed = _surprise(user, action, share, len(users), len(actions))
-    base, alike, burst, mix = _among_alike(n, (busiest.astype(np.float64), mixed), users)
+    base, alike, burst, mix = _among_alike(n, (busiest, mixed), users)
     main_action, main_share = _main(user, action, share, len(users), actions)
     found = _found(findings, users)
     columns: dict[str, pa.Array] = {
         "user": users,
         "score": pa.array(base + FOUND_COUNTS * np.minimum(found, MOST_FOUND)),
         "events": pa.array(n.astype(np.int64)),
-        "busiest": pa.array(busiest),
+        "busiest": pa.array(busiest.astype(np.int64)),
         "main_action": actions.take(pa.array(main_action)).cast(pa.string()),
         "main_share": pa.array(main_share),
         "alike_users": pa.array(alike),
@@ -133,12 +133,12 @@ def rank_users(
 _ORDER = [("score", "descending"), ("events", "descending"), ("user", "ascending")]
 
 
-def _busiest(peaks: pa.Table, users: pa.Array) -> Integers:
-    code = codes_in(peaks["user"], users)
-    busiest = np.zeros(len(users), np.int64)
+def _highest(values: Floats, of: pa.ChunkedArray, users: pa.Array) -> Floats:
+    """Return the highest value of each user; 0 where there is none."""
+    code, highest = codes_in(of, users), np.zeros(len(users))
     known = code >= 0
-    np.maximum.at(busiest, code[known], integers(peaks, "count")[known])
-    return busiest
+    np.maximum.at(highest, code[known], values[known])
+    return highest
 
 
 def _surprise(user: Integers, action: Integers, share: Floats, users: int, actions: int) -> Floats:
@@ -163,13 +163,10 @@ def _main(
 
 def _found(findings: pa.Table | None, users: pa.Array) -> Floats:
     """Return how surprising each user's least probable finding is; 0 where there is none."""
-    found = np.zeros(len(users))
-    if findings is not None:
-        surprise = pc.fill_null(pc.negate(findings["log10_probability"]), 0.0).to_numpy()
-        code = codes_in(findings["user"], users)
-        known = code >= 0
-        np.maximum.at(found, code[known], surprise[known])
-    return found
+    if findings is None:
+        return np.zeros(len(users))
+    surprise = pc.fill_null(pc.negate(findings["log10_probability"]), 0.0).to_numpy()
+    return _highest(surprise, findings["user"], users)
 
 
 def _ranked_by_kind(
