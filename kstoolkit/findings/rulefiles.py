@@ -53,7 +53,15 @@ _KINDS: Mapping[str, type[Rule]] = {
 def load_rules(path: str | Path) -> tuple[Rule, ...]:
     """Return the rules of a TOML file, in its order.
 
-    It has ``[[rule]]`` tables: ``kind`` is the rule's name, the rest its arguments.
+    Parameters
+    ----------
+    path
+        A file of ``[[rule]]`` tables: ``kind`` is the rule's name, the rest its arguments.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file is missing or no TOML, or a rule in it makes no sense.
     """
     where = str(path)
     try:

@@ -358,7 +358,7 @@ class Distinct:
     item
         A column of the source, such as ``"ip"``; a plain name.
     window, false_alarms_per_day
-        As of :class:`Drift`. Fewer than 5 items are never unusual.
+        As of :class:`Drift`: no session, and no hop. Fewer than 5 items are never unusual.
 
     Examples
     --------
@@ -422,8 +422,12 @@ def item_of(by: By) -> str | None:
 class Budget:
     """How many false alarms a day you accept of all rules together.
 
-    Rules that learn what is usual share it equally; none of them may have one of its own. It is
-    above 0.
+    Rules that learn what is usual share it equally; none of them may have one of its own.
+
+    Parameters
+    ----------
+    false_alarms_per_day
+        Above 0.
 
     Examples
     --------
@@ -447,8 +451,12 @@ class Budget:
 class Longer:
     """A limit to how long sessions last: a finding for each that is longer.
 
-    ``window`` is a :class:`~kstoolkit.Session` that is counted, or its label; ``duration`` is how
-    long one may last, from its first event to its last.
+    Parameters
+    ----------
+    window
+        Sessions, as a :class:`~kstoolkit.Session` or its label; one of those that are counted.
+    duration
+        How long one may last, from its first event to its last.
 
     Examples
     --------
@@ -486,8 +494,13 @@ class Longer:
 class Exempt:
     r"""Users that no rule makes a finding of.
 
-    Given are their names, or a pattern: a regular expression (RE2 syntax, which any input matches
-    in linear time) that a whole name must match.
+    Parameters
+    ----------
+    users
+        Their names; or instead
+    pattern
+        A regular expression (RE2 syntax, which any input matches in linear time) that a whole name
+        must match.
 
     Examples
     --------

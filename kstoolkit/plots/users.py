@@ -365,8 +365,21 @@ def plot_users(frame: pd.DataFrame, *, top: int = _MOST_USERS, ax: Axes | None =
 
     How much they do, how rare so busy a window is among users alike, ``-log10(busiest_share)``, how
     rare their mix of actions is, ``-log10(mix_share)``, and half of how surprising the least
-    probable finding is, 9 at most. ``frame`` is what :meth:`kstoolkit.Run.users` returns; at most
-    ``top`` users are drawn, of which there may be 40.
+    probable finding is, 9 at most.
+
+    Parameters
+    ----------
+    frame
+        What :meth:`kstoolkit.Run.users` returns.
+    top
+        At most so many users, 40 at the most.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Raises
+    ------
+    ConfigurationError
+        If the frame is another one, or ``top`` is not between 1 and 40.
 
     Examples
     --------

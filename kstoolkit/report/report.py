@@ -223,8 +223,17 @@ _LONGEST_COMMAND = 2_000
 class Report:
     """A report: what is added to it becomes one HTML file that needs no network and no script.
 
-    ``title`` is by default the titles of what it holds; ``command`` is what makes it again, if not
-    the calls that made it.
+    Parameters
+    ----------
+    title
+        What it is about; by default the titles of what it holds.
+    command
+        What makes it again, if not the calls that made it.
+
+    Raises
+    ------
+    ConfigurationError
+        If a title or a command is no text.
 
     Examples
     --------
@@ -263,11 +272,20 @@ class Report:
             ``Path`` of one, of a run, of a folder of stores, or of what ``compare-profiles --json``
             printed; a DataFrame of pandas, a table of Arrow; Axes or a figure of matplotlib; or
             text, whose paragraphs blank lines part.
-        title, text
-            What to call it, by default what it is; and what to say about it, above it.
+        title
+            What to call it; by default what it is.
+        text
+            What to say about it, above it.
         limit
             At most so many rows (by default 50), or findings, users and dead letters (20); the
             report says how many there are.
+
+        Raises
+        ------
+        ConfigurationError
+            If a report can't show such a thing, or the limit is below 1.
+        KstoolkitError
+            What reading the thing raises.
         """
         for name, given in (("title", title), ("text", text)):
             _check_text(name, given)
@@ -304,8 +322,18 @@ class Report:
     ) -> Path:
         """Write the page to a file, and return where it is; one that is there is replaced whole.
 
-        Its folder has to be there. A file of more than ``max_bytes`` (``None``: of no size) brings
-        :class:`~kstoolkit.errors.LargeReportWarning`, which names the largest part.
+        Parameters
+        ----------
+        path
+            The file, in a folder that is there.
+        max_bytes
+            Warn with :class:`~kstoolkit.errors.LargeReportWarning`, which names the largest part,
+            if the file is larger; ``None`` never does.
+
+        Raises
+        ------
+        OutputError
+            If the file can't be written.
         """
         page = self.html().encode()
         if max_bytes is not None and len(page) > max_bytes:
@@ -382,6 +410,7 @@ def _made(origin: Origin) -> Html:
 
 
 def _origin_facts(origin: Origin) -> Html:
+    """Return what made the report, from what, and when."""
     given = origin.command or "unknown (not started from a command)"
     command = element("p", "Made by ", element("code", isolated(given, _LONGEST_COMMAND)))
     versions = [(name, isolated(version)) for name, version in origin.versions]

@@ -51,10 +51,22 @@ _TAKES = (
 def explore(thing: object) -> Panel:
     """Return the panel that fits: display it by leaving it on the last line of a cell.
 
-    There is one for a live run (its monitor), one that has ended or its folder (its findings),
-    findings; an opened store, the path of one or of a folder of stores; a profile, or the name of
-    one, also where a folder has that name (``Path(name)`` is the folder); what ``plan_memory()`` or
-    ``store.memory()`` returned; a workload or a comparison (the compaction lab).
+    Parameters
+    ----------
+    thing
+        A live run (its monitor), one that has ended or its folder (its findings), findings; an
+        opened store, the path of one or of a folder of stores; a profile, or the name of one, also
+        where a folder has that name (``Path(name)`` is the folder); what ``plan_memory()`` or
+        ``store.memory()`` returned; a workload or a comparison (the compaction lab).
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no panel for it.
+    EnvironmentFault
+        If ipywidgets is not installed.
+    InputError
+        If there is nothing at the path.
 
     Examples
     --------

@@ -374,9 +374,13 @@ _LONGEST_TITLE = 120
 class StorePanel(Panel):
     """Choose one of the stores below a folder, and see what it is and what is in it.
 
-    Stores are looked for, opened and read beside the kernel's thread; none of them is changed. What
-    is given is a folder, a store's or one above stores of any engine; or a store that is open,
-    which stays open when the panel is closed.
+    Stores are looked for, opened and read beside the kernel's thread; none of them is changed.
+
+    Parameters
+    ----------
+    store
+        A folder: a store's, or one above stores of any engine; or a store that is open, which stays
+        open when the panel is closed. That there is none is an InputError.
 
     Examples
     --------
