@@ -584,8 +584,9 @@ def lag(
         A run that reads a topic, or its folder: its position is where the newest batch ended that
         Spark has committed. With ``bootstrap``, a consumer group; a Kafka Streams application is
         one, called as its ``application.id``: its position is what it has committed.
-    bootstrap
-        Of a group: servers to ask first, as ``"host:port"``, with commas between.
+    bootstrap, options
+        Of a group: servers to ask first, as ``"host:port"``, with commas between; and settings of
+        the connection, by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names.
     topic
         Of a group: only this topic; by default all that it reads or has committed.
     over
@@ -593,9 +594,6 @@ def lag(
         commits. How fast a run is, its batches tell. Longer than the time between two commits, or
         it is unknown: consumers commit every 5 seconds by default, Kafka Streams every 30. With 0,
         nothing is measured.
-    options
-        Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
-        names.
 
     Raises
     ------

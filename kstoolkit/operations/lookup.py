@@ -419,15 +419,11 @@ class Lookup:
 
         Parameters
         ----------
-        df
-            Any, of Spark Connect too.
-        key
-            What to look up: a column, or a Spark SQL expression.
-        column
-            The name of the new column.
-        ddl
-            Its type, as Spark writes it; of several fields, for values that are dicts, as in
-            ``"city string, population bigint"``.
+        df, key
+            Any, of Spark Connect too; and what to look up: a column, or a Spark SQL expression.
+        column, ddl
+            The name of the new column, and its type as Spark writes it; of several fields, for
+            values that are dicts, as in ``"city string, population bigint"``.
 
         Raises
         ------

@@ -612,13 +612,6 @@ def serve_metrics(
 class MetricsServer:
     """Answers whoever asks for figures. Made by :func:`serve_metrics` and :func:`serve_replica`.
 
-    Parameters
-    ----------
-    collector
-        Reads them.
-    host, port
-        Where to listen.
-
     Attributes
     ----------
     url

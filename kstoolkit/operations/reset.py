@@ -519,20 +519,15 @@ def reset(
 
     Parameters
     ----------
-    what
-        A run that reads a topic, or its folder; with ``bootstrap``, the name of a group.
+    what, bootstrap, options
+        As :func:`kstoolkit.lag` takes them.
     to
         ``"earliest"``, ``"latest"``, a time (an aware datetime or ISO 8601; the first records that
         are no older), or ``{partition: offset}``, where the other partitions stay as they are.
-    bootstrap
-        Of a group: servers to ask first, as ``"host:port"``, with commas between.
     topic
         Of a group: which topic; by default the only one that it reads.
     dry_run
         Whether to change nothing.
-    options
-        Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
-        names.
 
     Raises
     ------

@@ -57,25 +57,10 @@ if TYPE_CHECKING:
 class CountedTopic(ReadOnce):
     """A run's latest counts, of windows of one length, as rows: one for each user and window.
 
-    Made by :func:`kstoolkit.open_topic`; ``with`` closes it, and removes what was made.
-
-    Parameters
-    ----------
-    topic
-        Where the counts are.
-    window_ms
-        How long the windows are.
-    counted
-        How to count: see :func:`kstoolkit.stores.rows.counts.changelog_counts`.
-    scratch
-        Where to make the scratch folder; None is where temporary files go.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are no such windows, or it is not said which are meant.
-    FormatError
-        If a record is none of a run's counts.
+    Made by :func:`kstoolkit.open_topic`; ``with`` closes it, and removes what was made. How to
+    count, ``counted``, is as of :func:`kstoolkit.stores.rows.counts.changelog_counts`. No such
+    windows, or none told of several, is a ConfigurationError; a record that is none of a run's
+    counts a FormatError.
     """
 
     def __init__(
@@ -285,8 +270,9 @@ def open_topic(
     topic
         Its name, or ``"kafka://host:port/name"``. That of a store of Kafka Streams is
         ``<application.id>-<store>-changelog``; or one that a run writes its counts to.
-    bootstrap
-        Servers to ask first, as ``"host:port"``, with commas between.
+    bootstrap, options
+        Servers to ask first, as ``"host:port"``, with commas between; and settings of the
+        connection, by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names.
     beside
         The store of Kafka Streams that it is compared with, open: it tells the kind, how long
         windows are, and, if it lies in the folder of a task, the partition.
@@ -303,13 +289,9 @@ def open_topic(
     action, total, where
         Of a run's counts: those of one action, the sums of all, or of those with these values of
         their parts, as a long; none of it: each action's, as JSON.
-    options
-        Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
-        names.
-    scratch
-        Where to make the scratch folder; None is where temporary files go.
-    progress
-        Whether to show on stderr how many records are read by now.
+    scratch, progress
+        Where to make the scratch folder, by default where temporary files go; and whether to show
+        on stderr how many records are read by now.
 
     Raises
     ------

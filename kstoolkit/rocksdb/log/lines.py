@@ -69,23 +69,12 @@ _CENTURY = 2000
 class LogLine:
     """A line of a log, taken apart.
 
-    Parameters
-    ----------
-    text
-        What it says, without what stands before; of a continued message the line as it is.
-    written
-        When, by the clock on the writer's wall (naive); None if the line doesn't say.
-    level
-        ``"debug"``, ``"info"`` (in a LOG a header too), ``"warn"``, ``"error"``, ``"fatal"`` or
-        ``"header"``.
-    column_family
-        None if it is of the store as a whole.
-    native, in_utc
-        Whether Spark handed it on; whether ``written`` is UTC, which Spark's JSON says.
-    continued
-        Whether it goes on with the message of the line before.
-    store
-        Which of Spark's stores; None in a LOG, and where Spark's logger doesn't say it.
+    The ``text`` is what it says, without what stands before; a ``continued`` one goes on with the
+    message of the line before, and is as it is. It was ``written`` by the clock on the writer's
+    wall (naive), or ``in_utc``, as Spark's JSON says. The ``level`` is ``"debug"``, ``"info"`` (in
+    a LOG a header too), ``"warn"``, ``"error"``, ``"fatal"`` or ``"header"``. No ``column_family``:
+    it is of the store as a whole. A ``native`` one Spark handed on; ``store`` is which of its own,
+    where its logger says it.
     """
 
     text: str

@@ -261,19 +261,12 @@ class PartitionRows:
 
 @dataclass(frozen=True, slots=True)
 class SparkSource:
-    """Rows of some column families.
+    """Rows of some column families, of the store that people know by ``name``.
 
-    Parameters
-    ----------
-    name, parts
-        The store's name, for people, and where they lie.
-    wanted
-        The families, each with its place in the schema as its number; None in a store without.
-    is_whole
-        Whether the parts are those of all partitions: rows then tell theirs, and one state at a
-        time is open. Else the states stay open, for whoever opened them to close.
-    count
-        Tells about how many rows there are; None: nobody counted those of these families.
+    The families that are ``wanted`` have their places in the schema as numbers; None in a store
+    without. Where the parts are those of all partitions (``is_whole``), rows tell theirs, and one
+    state at a time is open; else the states stay open, for whoever opened them to close.
+    ``count`` tells about how many rows there are, if anybody counted those of these families.
     """
 
     name: str
