@@ -41,7 +41,7 @@ _SESSION, _UP_TO, _OVER_ALL = "session ", " up to ", " over all actions"
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A kind of window: how long it is, and how often one begins; as long, if it is tumbling.
+    """A kind of window: how long it is, and how often one begins; both alike, if it is tumbling.
 
     Examples
     --------

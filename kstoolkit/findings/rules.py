@@ -317,7 +317,7 @@ class TooEven(_Tumbling):
 
     Looked at are 24 windows at a time. It finds machines that no ceiling sees, as they never do
     much, and that have no past in which they did less. Below one in a window nothing can be told.
-    The parameters and the errors are those of :class:`Drift`.
+    The parameters and the errors are those of :class:`Drift`, but for the factor.
 
     Examples
     --------
@@ -333,7 +333,7 @@ class Campaign(_Tumbling):
 
     The finding is of no single user: each of them does little. Who is there has to be known first:
     windows of the first day teach nothing. The parameters and the errors are those of
-    :class:`Drift`.
+    :class:`Drift`, but for the factor.
 
     Examples
     --------

@@ -174,8 +174,9 @@ class Cluster:
     def wait(self, patience_ms: int, tell: Log, sleep: Sleep = time.sleep) -> None:
         """Wait until a broker answers, with growing pauses, and say so each time that none does.
 
-        ``sleep`` may raise, which ends it all within two seconds. If none answers for that long, it
-        is a KafkaError; one that does not let this client in is a ConfigurationError.
+        ``sleep`` may raise, which ends it all within two seconds. If none answers for
+        ``patience_ms``, it is a KafkaError; if one does not let this client in, by a password or a
+        certificate, say, a ConfigurationError.
         """
         began, pause = time.monotonic(), _SHORTEST_PAUSE
         while (why := _silence(self, sleep)) is not None:
