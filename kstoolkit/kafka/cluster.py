@@ -175,8 +175,7 @@ class Cluster:
         """Wait until a broker answers, with growing pauses, and say so each time that none does.
 
         ``sleep`` may raise, which ends it all within two seconds. If none answers for
-        ``patience_ms``, it is a KafkaError; if one does not let this client in, by a password or a
-        certificate, say, a ConfigurationError.
+        ``patience_ms``, it is a KafkaError; one that refuses this client, a ConfigurationError.
         """
         began, pause = time.monotonic(), _SHORTEST_PAUSE
         while (why := _silence(self, sleep)) is not None:
