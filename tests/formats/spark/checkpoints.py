@@ -133,7 +133,7 @@ class StoreAt:
             for row in store.rows(internal=True):
                 assert row.problem is None, row.problem
                 yield StateRow(
-                    store.families[getattr(row, "family", "default")],
+                    store.families[row.family or "default"],
                     place.partition,
                     row.key,
                     row.value,
