@@ -35,7 +35,7 @@ _MONTHS = (
 )
 _TO = "\N{EN DASH}"
 LONGER = "Longer"  # the kind of rule that is about how long sessions last
-_DRIFT, _EVEN, CAMPAIGN = "Drift", "TooEven", "Campaign"  # about what lasts, and who is new
+DRIFT, EVEN, CAMPAIGN = "Drift", "TooEven", "Campaign"  # about what lasts, and who is new
 DISTINCT = "Distinct"  # about how many different items
 _PLAIN_EXPONENT = 6
 _LEAST_TOLD = -9
@@ -79,7 +79,7 @@ def sentence(finding: Finding) -> str:
     return "; ".join(part for part in parts if part) + "."
 
 
-_CHANCE_OF = {_DRIFT: "so much for so long", _EVEN: "counts so even"}
+_CHANCE_OF = {DRIFT: "so much for so long", EVEN: "counts so even"}
 
 
 def too_long(finding: Finding) -> str:
@@ -93,7 +93,7 @@ def _lasting(finding: Finding) -> str:
         since = moment_of(finding.since_ms)
         as_before = (
             "more than usual ever"
-            if finding.kind == _DRIFT
+            if finding.kind == DRIFT
             else f"as evenly in each {_one(finding).split(' ', 1)[-1]}"
         )
         return f", and {as_before} since {_clock(since)} on {_day(since)}"
@@ -161,7 +161,7 @@ def _usual(finding: Finding) -> str | None:
         return None if has_limit else "what is usual is unknown (too few peers)"
     n, number = finding.baseline_windows, format_count(finding.peers)
     have, has = ("have", "has") if finding.kind == DISTINCT else ("do", "does")
-    if finding.kind == _EVEN:
+    if finding.kind == EVEN:
         return f"by chance alone 95 % of these {n} {_many(finding, n)} would have {between}"
     if finding.kind == CAMPAIGN:
         earlier = f"{format_count(n)} earlier {_many(finding, n)}"
@@ -182,14 +182,15 @@ def _when(finding: Finding) -> str:
     start, end = finding.window_start, finding.window_end
     if finding.session_end_ms is not None:  # which its last event is still part of
         start, end = start.replace(microsecond=0), end.replace(microsecond=0)
-        return _between(start, end, end)
+        return between(start, end, end)
     length = timedelta(milliseconds=finding.window_ms)
     if length == timedelta(days=1) and start.hour == start.minute == start.second == 0:
         return f"on {_day(start)} (UTC)"
-    return _between(start, end, end - timedelta(milliseconds=1))
+    return between(start, end, end - timedelta(milliseconds=1))
 
 
-def _between(start: datetime, end: datetime, last: datetime) -> str:
+def between(start: datetime, end: datetime, last: datetime) -> str:
+    """Say from when until when; ``last`` is the last moment that belongs to it."""
     if start.date() == last.date():
         return f"between {_clock(start)} and {_clock(end)} UTC on {_day(start)}"
     return f"between {_clock(start)} on {_day(start)} and {_clock(end)} on {_day(end)} UTC"
@@ -662,7 +663,14 @@ class Choice:
 
     def of(self, findings: Findings, *, without_users: Collection[str] = ()) -> Findings:
         """Return those that are wanted, in their order, but for findings of some users."""
-        table = findings.table
+        return Findings(self._chosen(findings.table, without_users))
+
+    def rows_of(self, findings: Findings) -> Any:
+        """Return the rows of those that are wanted, as a NumPy array."""
+        rows = pa.array(np.arange(len(findings)))
+        return self._chosen(findings.table.append_column("row", rows))["row"].to_numpy()
+
+    def _chosen(self, table: pa.Table, without_users: Collection[str] = ()) -> pa.Table:
         for name, wanted in (("rule", self.rule), ("window", self.window)):
             if wanted is not None:
                 table = table.filter(pc.equal(table[name], wanted))
@@ -677,7 +685,7 @@ class Choice:
         if without_users:
             known = pa.array(list(without_users), pa.string())
             table = table.filter(pc.invert(pc.is_in(table["user"], value_set=known)))
-        return Findings(table)
+        return table
 
 
 def _named(names: pa.ChunkedArray, text: str) -> Any:

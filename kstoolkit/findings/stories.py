@@ -7,7 +7,7 @@ that are complete: no stream, nothing counted again.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -59,15 +59,35 @@ def merge_findings(tables: Sequence[pa.Table]) -> pa.Table:
     another, which was found later, is none any more, nor is one whose chance is 1 once its window
     is over.
     """
+    told = newest_of(tables)
+    return told.findings.filter(pa.array(~told.is_gone)).sort_by([(n, "ascending") for n in _ORDER])
+
+
+class Told(NamedTuple):
+    """Each finding once, in its newest version, also such as are none any more (``is_gone``).
+
+    ``first_row`` is where it was told first among all rows, ``last_ms`` the clock of the batch that
+    told it last.
+    """
+
+    findings: pa.Table
+    is_gone: Flags
+    first_row: Integers
+    last_ms: Integers
+
+
+def newest_of(tables: Sequence[pa.Table]) -> Told:
+    """Return what :func:`merge_findings` does, and what it leaves out."""
     told = pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *tables])
     numbered = told.append_column("row", pa.array(np.arange(told.num_rows)))
-    latest = numbered.group_by(list(KEY)).aggregate([("row", "max"), ("first_seen_ms", "min")])
+    whole = [("row", "max"), ("row", "min"), ("first_seen_ms", "min")]
+    latest = numbered.group_by(list(KEY)).aggregate(whole)
     merged = told.take(latest["row_max"])
+    last_ms = integers(merged, "first_seen_ms")
     merged = _replace(merged, "first_seen_ms", latest["first_seen_ms_min"])
-    is_more = ~_swallowed(merged, integers(latest, "row_max"))
     is_certain = pc.fill_null(pc.equal(merged["log10_probability"], 0), fill_value=False)
-    merged = merged.filter(pa.array(is_more & ~is_certain.to_numpy()))
-    return merged.sort_by([(name, "ascending") for name in _ORDER])
+    is_gone = _swallowed(merged, integers(latest, "row_max")) | is_certain.to_numpy()
+    return Told(merged, is_gone, integers(latest, "row_min"), last_ms)
 
 
 def _swallowed(findings: pa.Table, row: Integers) -> Flags:
@@ -77,7 +97,7 @@ def _swallowed(findings: pa.Table, row: Integers) -> Flags:
     if len(sessions):
         some = findings.take(pa.array(sessions))
         start, end = (integers(some, name) for name in ("window_start_ms", "session_end_ms"))
-        group = _numbered(some, "rule", "user", "by", "action")
+        group = numbered(some, "rule", "user", "by", "action")
         order = np.lexsort((-end, start, group))
         latest, rank = np.unique(end[order], return_inverse=True)
         reach = np.maximum.accumulate(group[order] * len(latest) + rank)
@@ -100,7 +120,7 @@ def fold_stories(findings: pa.Table) -> pa.Table:
     coarsest_first = sorted(windows.values(), key=lambda window: -window.size_ms)
     coarsest_first = [window for window in coarsest_first if not isinstance(window, Session)]
     size, start = (integers(findings, name) for name in ("window_ms", "window_start_ms"))
-    story, label = _numbered(findings, "kind", "user", "by", "action"), findings["window"]
+    story, label = numbered(findings, "kind", "user", "by", "action"), findings["window"]
     into = np.full(len(start), -1)
     for window in coarsest_first:
         coarse = np.flatnonzero(codes_in(label, pa.array([window.label])) == 0)
@@ -221,7 +241,7 @@ def _span(findings: pa.Table, level: Window) -> tuple[Integers, Integers]:
     return np.where(finer, start, around), np.where(finer, start + size - level.size_ms, around)
 
 
-def _numbered(findings: pa.Table, *names: str) -> Integers:
+def numbered(findings: pa.Table, *names: str) -> Integers:
     """Return one number for all rows with the same texts in these columns, from 0 on."""
     story = np.zeros(findings.num_rows, np.int64)
     for name in names:

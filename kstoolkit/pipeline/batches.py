@@ -144,6 +144,8 @@ class MicroBatch:
     as_of_ms
         By window, of those that lack what waits for its flush: up to which batch's clock they hold
         all that came in; ``None`` if they never did.
+    reached_ms
+        Up to when events have come by then, epoch ms UTC; ``None`` if that was not kept.
     state
         What the state stores held after it, by Spark's figures; ``None`` where that was not kept.
     state_bytes
@@ -168,6 +170,7 @@ class MicroBatch:
     findings: int = 0
     unjudged: int = 0
     as_of_ms: dict[str, int | None] = field(default_factory=dict)
+    reached_ms: int | None = None
     state: StateSize | None = None
     state_bytes: int | None = None
     parts_seconds: dict[str, float] = field(default_factory=dict)
@@ -208,6 +211,7 @@ class MicroBatch:
             findings=findings,
             unjudged=unjudged,
             as_of_ms=dict(as_of_ms),
+            reached_ms=max((each.get("reached_ms", 0) for each in buckets), default=0) or None,
         )
 
     def save(self, folder: Path) -> None:
@@ -256,7 +260,7 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 _NUMBERS = pa.map_(pa.string(), pa.int64())
 _TYPES = {"int": pa.int64(), "float": pa.float64(), "dict[str, int]": _NUMBERS}
-_TYPES |= {"dict[str, int | None]": _NUMBERS}
+_TYPES |= {"dict[str, int | None]": _NUMBERS, "int | None": pa.int64()}
 _KEPT = [
     (each.name, _TYPES[str(each.type)]) for each in fields(MicroBatch) if each.name not in _BESIDE
 ]

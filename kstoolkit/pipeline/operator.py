@@ -219,6 +219,7 @@ class CascadeOperator(StatefulProcessor):
             "left_out": left_out,
             "as_of_ms": done.as_of_ms,
             "due_ms": done.due_ms,
+            "reached_ms": max((each.latest_ms for each in done.closing.values()), default=NEVER),
             "now_ms": now_ms,
             "widest": done.widest,
             "is_last": is_last,

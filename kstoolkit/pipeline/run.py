@@ -31,7 +31,16 @@ from kstoolkit.errors import (
 )
 from kstoolkit.events.event import OF_FILES, SCHEMA, DeadLetters, count_reasons
 from kstoolkit.events.files import Changes
-from kstoolkit.findings.finding import DISTINCT, Choice, Findings, as_stored, expected, of_actions
+from kstoolkit.findings.finding import (
+    DISTINCT,
+    Choice,
+    Findings,
+    as_stored,
+    ends_ms,
+    expected,
+    of_actions,
+)
+from kstoolkit.findings.incidents import GAP, incidents_of
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.rules import Exempt, exempted
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_levels
@@ -63,6 +72,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.changelog.changelog import Batch
     from kstoolkit.findings.finding import Finding
+    from kstoolkit.findings.incidents import Incidents
     from kstoolkit.moments import Moment
     from kstoolkit.operations.metrics import MetricsServer
     from kstoolkit.pipeline.progress import Progress
@@ -602,14 +612,43 @@ class Run(Viewed):
             for window in self.settings.cascade.levels
         }
 
+    def incidents(self, gap: Duration = GAP) -> Incidents:
+        """Return what was found as incidents: findings of one user that touch in time, told once.
+
+        Parameters
+        ----------
+        gap
+            How much time may lie between two findings that are one incident. Another gap gives
+            other incidents, in part under other ids.
+
+        Returns
+        -------
+        Incidents
+            Open ones, those that are resolved, and those that were merged into another; the one
+            that began last first.
+        """
+        self.folder.check()
+        told, newest = self._told(), newest_batch(self.folder)
+        clock_ms = 0 if newest is None else newest.batch_ms
+        reached_ms = None if newest is None else newest.reached_ms
+        if reached_ms is None:  # earlier versions did not keep it
+            reached_ms = max((pc.max(ends_ms(each)).as_py() or 0 for each in told), default=0)
+        parts = self.settings.parts
+        return incidents_of(told, gap=gap, reached_ms=reached_ms, clock_ms=clock_ms, parts=parts)
+
     def _reported(self) -> pa.Table:
         """Return every finding that was reported, each window of each level once."""
         self.folder.check()
-        return merge_findings(
-            asked(
-                BatchFolders(self.folder.path / "findings").marked,
-                lambda batches: [as_stored(pa.table(rows)) for rows in numbered_rows(batches)],
-            )
+        return merge_findings([each.drop_columns(["batch"]) for each in self._told()])
+
+    def _told(self) -> list[pa.Table]:
+        """Return what batches told of findings, in their order, with the number of its batch."""
+        return asked(
+            BatchFolders(self.folder.path / "findings").marked,
+            lambda batches: [
+                as_stored(pa.table(rows)).append_column("batch", rows.column("batch"))
+                for rows in numbered_rows(batches)
+            ],
         )
 
     @property

@@ -1,0 +1,668 @@
+"""Findings that tell one story, as one incident: told once, with an id that stays.
+
+Findings of one user (of a campaign: of its action) that touch in time are one incident, whatever
+their windows, actions and rules: its evidence. How they came to be is replayed in the order in
+which they were told, a batch's findings at once::
+
+    told    nothing touches it        it opens an incident, whose id is made of it
+            it touches one            that one grows, be it by an earlier time
+            it touches several        the one that opened first goes on; the others are merged
+
+So an id depends on nothing that is told later, and a repeated batch gives the same ids. What is
+found no more (its window is over, and its count is none now) is no evidence, but still keeps
+together what it held together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from html import escape
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.errors import ConfigurationError, guessed
+from kstoolkit.findings.finding import (
+    CAMPAIGN,
+    DISTINCT,
+    EVEN,
+    FINDINGS_SCHEMA,
+    Findings,
+    between,
+    ends_ms,
+    expected,
+    of_actions,
+)
+from kstoolkit.findings.peers import integers, never_null
+from kstoolkit.findings.stories import newest_of, numbered
+from kstoolkit.moments import moment_of
+from kstoolkit.records import Viewed, counted, facts_html, rows_html
+from kstoolkit.units import format_count, parse_duration
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import pandas as pd
+
+    from kstoolkit.findings.finding import Choice, Finding
+    from kstoolkit.findings.peers import Integers
+    from kstoolkit.units import Duration
+
+GAP = "3 hours"
+"""Findings of one user with no longer time between them are one incident."""
+
+OPEN, RESOLVED, MERGED = STATES = ("open", "resolved", "merged")
+SETTLED = ("known", "muted")
+"""Marks of what nobody need look at any more."""
+
+CERTAINTIES = ("sure", "likely", "hint")
+"""How certain it is that something is abnormal: see :attr:`Incident.certainty`."""
+
+_SURE_FROM, _LIKELY_FROM = 9.0, 6.5
+_NO_EXCESS = "none of its rules compares with a number of events"
+_FEW_NAMED, _ID_BYTES = 3, 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Incident(Viewed):
+    """What is told once of a user, or of many newcomers, and the findings that are its evidence.
+
+    Parameters
+    ----------
+    id
+        What it is called; it stays while the incident grows.
+    user
+        Who; ``None`` of a campaign, which is of an action.
+    state, merged_into
+        ``"open"``, while findings may still join it; ``"resolved"``; or ``"merged"``, into the
+        incident of that id.
+    since_ms, until_ms
+        From the start of the first window, or since when what was found lasts, to the end of the
+        last one, epoch ms UTC.
+    opened_ms, told_ms
+        The clocks of the batches that told of it first, and last, epoch ms UTC.
+    windows
+        How many windows have findings.
+    grade
+        The place of its certainty among :data:`CERTAINTIES`.
+    excess
+        How many events more than expected, or than a ceiling: the sum over windows of one length,
+        where it is highest; ``None`` if no rule tells.
+    peak
+        The finding that deserves a look most.
+    findings
+        All of them, by window.
+    newcomers
+        Of a campaign, who did it for the first time; ``None`` if that is not known.
+    mark
+        ``"known"``, ``"confirmed"`` or ``"muted"``, if it was marked so.
+    """
+
+    id: str
+    user: str | None
+    state: str
+    since_ms: int
+    until_ms: int
+    opened_ms: int
+    told_ms: int
+    windows: int
+    grade: int
+    excess: int | None
+    peak: Finding
+    findings: Findings
+    merged_into: str | None = None
+    newcomers: tuple[str, ...] | None = None
+    mark: str | None = None
+
+    @property
+    def since(self) -> datetime:
+        """When it began, UTC."""
+        return moment_of(self.since_ms)
+
+    @property
+    def until(self) -> datetime:
+        """When the last window of a finding ends, UTC."""
+        return moment_of(self.until_ms)
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """What was done, for people, the one most findings are of first."""
+        return _most_frequent(self.findings.in_words)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules that found it, the one most findings are of first."""
+        return _most_frequent(self.findings.table["rule"])
+
+    @property
+    def certainty(self) -> str:
+        """``"sure"``, ``"likely"`` or ``"hint"``.
+
+        It is sure where a limit was exceeded, or the least probable finding has a chance of less
+        than 1 in 10⁹; likely where that is less than 3 in 10⁷, or rules of two kinds agree.
+        """
+        return CERTAINTIES[self.grade]
+
+    @property
+    def who(self) -> str:
+        """Whom it is about, for people."""
+        if self.user is not None:
+            return self.user
+        return f"newcomers to {self.peak.what}" if self.peak.by != () else "newcomers"
+
+    @property
+    def sentence(self) -> str:
+        """The incident as one plain sentence."""
+        if len(self.findings) == 1:
+            return self.peak.sentence
+        end = moment_of(self.until_ms)
+        when = between(self.since, end, moment_of(self.until_ms - 1))
+        of = "" if self.user is None else f" with {_few(self.actions, _FEW_NAMED)}"
+        told = [f"{self.who} stood out in {counted(self.windows, 'windows')}{of} {when}"]
+        if self.excess is not None:
+            told.append(f"{format_count(self.excess)} more than expected")
+        told.append(f"most of all: {_peak(self.peak)}")
+        return "; ".join(told) + "."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, as ``--json`` prints them."""
+        peak = {name: getattr(self.peak, name) for name in _OF_PEAK}
+        newcomers = None if self.newcomers is None else list(self.newcomers)
+        return {
+            **{name: getattr(self, name) for name in ("id", "user")},
+            "actions": list(self.actions),
+            **{name: getattr(self, name) for name in _TOLD},
+            "windows": self.windows,
+            "findings": len(self.findings),
+            "peak": peak["count"],
+            "peak_action": self.peak.what,
+            **{f"peak_{name}": value for name, value in peak.items() if name != "count"},
+            "excess": self.excess,
+            "rules": list(self.rules),
+            "certainty": self.certainty,
+            "newcomers": newcomers,
+            "mark": self.mark,
+            "sentence": self.sentence,
+        }
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return (what, figure) for people, in the order to be read."""
+        excess = f"unknown ({_NO_EXCESS})"
+        merged = "" if self.merged_into is None else f" into {self.merged_into}"
+        return [
+            ("incident", self.id),
+            ("user", self.who),
+            ("state", f"{self.state}{merged}"),
+            ("since", f"{self.since:%Y-%m-%d %H:%M} UTC"),
+            ("until", f"{self.until:%Y-%m-%d %H:%M} UTC"),
+            ("actions", _few(self.actions, 3 * _FEW_NAMED)),
+            ("windows", format_count(self.windows)),
+            ("peak", f"{format_count(self.peak.count)} in {self.peak.window}"),
+            ("expected there", self.peak.expected),
+            ("more than expected", excess if self.excess is None else format_count(self.excess)),
+            ("rules", "; ".join(self.rules)),
+            ("certainty", self.certainty),
+            ("marked", self.mark or "no"),
+            *([("newcomers", _few(self.newcomers, 3 * _FEW_NAMED))] if self.newcomers else []),
+        ]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a table of one row, with the columns of :meth:`Incidents.to_pandas`."""
+        import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
+
+        return _with_times(pd.DataFrame([self.to_dict()], columns=list(_NAMES)))
+
+    def __repr__(self) -> str:
+        when = f"{self.since:%Y-%m-%d %H:%M} to {self.until:%Y-%m-%d %H:%M} UTC"
+        found = counted(len(self.findings), "findings")
+        return f"Incident({self.id}: {self.who!r}, {when}, {found}, {self.state})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(self.sentence)}</p>{facts_html(self.facts())}"
+
+
+_TOLD = ("state", "merged_into", "since_ms", "until_ms", "opened_ms", "told_ms")
+_OF_PEAK = ("count", "window", "window_start_ms", "ceiling", "expected_low", "expected_high")
+
+
+def _peak(peak: Finding) -> str:
+    """Say what the foremost finding is, without who."""
+    whole = peak.sentence.removesuffix(".")
+    _, _, rest = whole.partition(f"{peak.user} ")
+    told = rest if peak.kind != CAMPAIGN else whole
+    return told.removeprefix("did ").split("; ")[0] + _usual(peak)
+
+
+def _usual(peak: Finding) -> str:
+    usual = expected(peak.expected_low, peak.expected_high)
+    if peak.ceiling is not None:
+        return f" (the ceiling is {format_count(peak.ceiling)})"
+    return "" if usual is None else f" (usually {usual})"
+
+
+def _few(names: Sequence[str], most: int) -> str:
+    """Name some, and say how many others there are."""
+    quoted = [f"“{name}”" for name in names[:most]]
+    if len(names) > most:
+        quoted.append(f"{format_count(len(names) - most)} others")
+    return " and ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))
+
+
+def _most_frequent(column: pa.ChunkedArray) -> tuple[str, ...]:
+    told = pc.value_counts(column.combine_chunks()).to_pylist()
+    told.sort(key=lambda each: (-each["counts"], each["values"]))
+    return tuple(each["values"] for each in told)
+
+
+class Incidents(Viewed, Sequence[Incident]):
+    """Incidents, the one that began last first, over columns: a record is made when asked for.
+
+    ``table`` has :data:`INCIDENTS_SCHEMA`, ``evidence`` the findings that it names the rows of.
+
+    Examples
+    --------
+    >>> Incidents.none()
+    Incidents(none)
+    """
+
+    def __init__(self, table: pa.Table, evidence: Findings) -> None:
+        self.table, self.evidence = table, evidence
+
+    @classmethod
+    def none(cls) -> Incidents:
+        """Return no incidents."""
+        nothing = pa.Table.from_batches([], FINDINGS_SCHEMA)
+        return cls(pa.Table.from_batches([], INCIDENTS_SCHEMA), Findings(nothing))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Incident: ...
+    @overload
+    def __getitem__(self, index: slice) -> Incidents: ...
+    def __getitem__(self, index: int | slice) -> Incident | Incidents:
+        if isinstance(index, slice):
+            return self._taken(np.arange(len(self))[index])
+        return self._record(self.table.slice(range(len(self))[index], 1).to_pylist()[0])
+
+    def __iter__(self) -> Iterator[Incident]:
+        for batch in self.table.to_batches(max_chunksize=_AT_ONCE):
+            yield from map(self._record, batch.to_pylist())
+
+    def _record(self, row: dict[str, Any]) -> Incident:
+        first, last, peak, newcomers, _ = map(row.pop, _POPPED)
+        return Incident(
+            **row,
+            newcomers=None if newcomers is None else tuple(newcomers),
+            peak=self.evidence[peak],
+            findings=self.evidence[first:last],
+        )
+
+    def _taken(self, rows: Integers) -> Incidents:
+        return Incidents(self.table.take(pa.array(rows)), self.evidence)
+
+    def of(self, choice: Choice, state: str | None = None) -> Incidents:
+        """Return those that have findings which are chosen, in a state, which has to be one."""
+        if state is not None and state not in STATES:
+            message = f"There is no state {state!r}."
+            hint = f"{guessed(state, STATES)}States are: {', '.join(STATES)}."
+            raise ConfigurationError(message, hint=hint)
+        chosen = choice.rows_of(self.evidence)
+        bounds = (np.searchsorted(chosen, integers(self.table, name)) for name in ("first", "last"))
+        wanted = np.less(*bounds)
+        if state is not None:
+            wanted &= np.asarray(pc.equal(self.table["state"], state))
+        return self._taken(np.flatnonzero(wanted))
+
+    def named(self, name: str) -> Incident:
+        """Return the one whose id this is, or begins with this; it has to be one alone."""
+        ids = self.table["id"]
+        found = np.flatnonzero(pc.starts_with(ids, name) if name else ())
+        if len(found) == 1:
+            return self[int(found[0])]
+        message = (
+            f"{format_count(len(found)) if len(found) else 'No'} incidents are called {name!r}."
+        )
+        raise ConfigurationError(message, hint="Give the id of one, as kstoolkit incidents prints.")
+
+    def top(self, n: int) -> Incidents:
+        """Return the ``n`` that most deserve a look: open ones that nobody marked, the surest."""
+        state, mark = self.table["state"], self.table["mark"]
+        settled = pc.is_in(mark, value_set=pa.array(SETTLED))
+        keys = (pc.equal(state, MERGED), settled, pc.not_equal(state, OPEN))
+        grade, severity = (self.table[name].to_numpy() for name in ("grade", "severity"))
+        told = [np.asarray(key).astype(np.int8) for key in reversed(keys)]
+        return self._taken(np.lexsort((-severity, grade, *told))[:n])
+
+    def marked(self, marks: Sequence[str | None]) -> Incidents:
+        """Return them with a mark each."""
+        return self._with("mark", pa.array(marks, pa.string()))
+
+    def with_newcomers(self, names: Sequence[Sequence[str] | None]) -> Incidents:
+        """Return them with who was new, each."""
+        return self._with("newcomers", pa.array(names, pa.list_(pa.string())))
+
+    def _with(self, name: str, column: pa.Array) -> Incidents:
+        at = self.table.schema.get_field_index(name)
+        return Incidents(self.table.set_column(at, name, column), self.evidence)
+
+    def to_dicts(self) -> Iterator[dict[str, Any]]:
+        """Yield one plain dictionary an incident."""
+        return (each.to_dict() for each in self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a tidy table: one row an incident, times as UTC timestamps, with its sentence."""
+        import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
+
+        return _with_times(pd.DataFrame(list(self.to_dicts()), columns=list(_NAMES)))
+
+    def __repr__(self) -> str:
+        return f"Incidents({self.facts()})"
+
+    def _repr_html_(self) -> str:
+        shown = self.top(_SHOWN)
+        note = f"; the top {len(shown)} are shown" if len(shown) < len(self) else ""
+        return rows_html(self.facts() + note, CELLS, map(cells, shown))
+
+    def facts(self) -> str:
+        """Return how many there are, by state."""
+        states = self.table["state"].to_pylist()
+        of = [f"{format_count(states.count(each))} {each}" for each in STATES if each in states]
+        return f"{format_count(len(self))}: {', '.join(of)}" if of else "none"
+
+
+INCIDENTS_SCHEMA = pa.schema(
+    [
+        *never_null(pa.string(), "id"),
+        ("user", pa.string()),
+        *never_null(pa.string(), "state"),
+        ("merged_into", pa.string()),
+        *never_null(pa.int64(), "since_ms", "until_ms", "opened_ms", "told_ms", "windows"),
+        ("excess", pa.int64()),
+        ("newcomers", pa.list_(pa.string())),
+        ("mark", pa.string()),
+        *never_null(pa.int64(), "grade"),
+        *never_null(pa.float64(), "severity"),
+        *never_null(pa.int64(), "peak", "first", "last"),
+    ]
+)
+"""The table of incidents: fields of :class:`Incident`; ``grade`` is the place of its certainty,
+``peak``, ``first`` and ``last`` are rows of the evidence."""
+
+_POPPED = ("first", "last", "peak", "newcomers", "severity")
+_SHOWN, _AT_ONCE = 20, 10_000
+_NAMES = (
+    *("id", "user", "actions", *_TOLD, "windows", "findings", "peak", "peak_action"),
+    *(f"peak_{name}" for name in _OF_PEAK if name != "count"),
+    *("excess", "rules", "certainty", "newcomers", "mark", "sentence"),
+)
+_NUMBERS = ("excess", "peak_ceiling", "peak_expected_low", "peak_expected_high")
+
+
+def _with_times(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame of incidents with timestamps in the place of epoch ms."""
+    for name in [name for name in _NAMES if name.endswith("_ms")]:
+        times = frame[name].astype("int64").astype("datetime64[ms, UTC]")
+        frame = frame.assign(**{name: times}).rename(columns={name: name.removesuffix("_ms")})
+    return frame.astype(dict.fromkeys(_NUMBERS, "Int64"))
+
+
+CELLS = ("incident", "state", "certainty", "since (UTC)", "findings", "what")
+"""Heads of a table of incidents."""
+
+
+def cells(each: Incident) -> tuple[str, ...]:
+    """Return an incident as a row below :data:`CELLS`."""
+    state = each.state if each.mark is None else f"{each.state}, {each.mark}"
+    since, found = f"{each.since:%Y-%m-%d %H:%M}", format_count(len(each.findings))
+    return (each.id, state, each.certainty, since, found, each.sentence)
+
+
+def incidents_of(
+    tables: Sequence[pa.Table],
+    *,
+    gap: Duration = GAP,
+    reached_ms: int,
+    clock_ms: int = 0,
+    parts: Sequence[str] | None = None,
+) -> Incidents:
+    """Return the incidents that findings tell of, the one that began last first.
+
+    Parameters
+    ----------
+    tables
+        What was told, in the order of batches, with the columns of
+        :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`, and ``batch``, its number; without it,
+        each table is a batch.
+    gap
+        Findings with no longer time between them touch.
+    reached_ms
+        Up to when events have come, epoch ms UTC: an incident is resolved once that is ``gap``
+        later than its end.
+    clock_ms
+        The clock of the newest batch, epoch ms UTC: it is resolved too once that is ``gap`` later
+        than its end, and than the batch that told of it last: nothing need come for that.
+    parts
+        What the parts of an action are called, if it has several.
+
+    Examples
+    --------
+    >>> incidents_of([], reached_ms=0)
+    Incidents(none)
+    """
+    gap_ms, told = parse_duration(gap), newest_of([table.select(_KEPT) for table in tables])
+    if not told.findings.num_rows:
+        return Incidents.none()
+    grown = _Growth(told.findings, _batches(tables)[told.first_row], gap_ms)
+    of, row = grown.members()
+    there = ~told.is_gone[row]
+    of, row = of[there], row[there]
+    order = np.lexsort((integers(told.findings, "window_start_ms")[row], of))
+    of, row = of[order], row[order]
+    first = np.flatnonzero(np.diff(of, prepend=-1))
+    evidence, number = told.findings.take(pa.array(row)), of[first]
+    begins, ends = _spans(evidence)
+    until, last_ms = (np.maximum.reduceat(each, first) for each in (ends, told.last_ms[row]))
+    is_over = reached_ms >= until + gap_ms
+    is_over |= clock_ms >= np.maximum(until, last_ms) + gap_ms
+    into = [grown.into(each) for each in number.tolist()]
+    state = np.where(is_over, RESOLVED, OPEN).tolist()
+    peak, grade, severity = _foremost(evidence, first)
+    is_campaign = pc.equal(evidence["kind"], CAMPAIGN).take(pa.array(first))
+    columns = {
+        "id": [grown.ids[each] for each in number.tolist()],
+        "user": pc.if_else(is_campaign, None, evidence["user"].take(pa.array(first))),
+        "state": [MERGED if other else told for told, other in zip(state, into, strict=True)],
+        "merged_into": into,
+        "since_ms": np.minimum.reduceat(begins, first),
+        "until_ms": until,
+        "opened_ms": integers(told.findings, "first_seen_ms")[grown.openers[number]],
+        "told_ms": last_ms,
+        "windows": _windows(evidence, of)[number],
+        "excess": pa.array(_excess(evidence, of)[number], from_pandas=True).cast(pa.int64()),
+        "newcomers": pa.nulls(len(first), pa.list_(pa.string())),
+        "mark": pa.nulls(len(first), pa.string()),
+        "grade": grade,
+        "severity": severity,
+        "peak": peak,
+        "first": first,
+        "last": np.append(first[1:], len(of)),
+    }
+    table = pa.table(columns, schema=INCIDENTS_SCHEMA)
+    newest = [("since_ms", "descending"), ("id", "ascending")]
+    return Incidents(table.sort_by(newest), Findings(of_actions(evidence, parts)))
+
+
+_KEPT = FINDINGS_SCHEMA.names
+
+
+def _batches(tables: Sequence[pa.Table]) -> Integers:
+    """Return in the how manieth batch each row was told."""
+    numbers, before = [np.zeros(0, np.int64)], 0
+    for table in tables:
+        batch = np.zeros(table.num_rows, np.int64)
+        if "batch" in table.column_names:
+            batch = integers(table, "batch")
+        numbers.append(before + np.cumsum(np.diff(batch, prepend=-1) != 0))
+        before = int(numbers[-1].max(initial=before))
+    return np.concatenate(numbers)
+
+
+def _spans(findings: pa.Table) -> tuple[Integers, Integers]:
+    """Return from when until when each finding is about: what lasts, since it does."""
+    start, ends = integers(findings, "window_start_ms"), np.asarray(ends_ms(findings), np.int64)
+    since = np.asarray(pc.coalesce(findings["since_ms"], findings["window_start_ms"]), np.int64)
+    return np.minimum(start, since), ends
+
+
+class _Growth:
+    """How incidents came to be: which findings each has, and which of them grew together."""
+
+    def __init__(self, findings: pa.Table, batch: Integers, gap_ms: int) -> None:
+        self.ids: list[str] = []
+        self.openers = np.zeros(0, np.int64)
+        self._findings, self._gap_ms = findings, gap_ms
+        self._begin, self._end = _spans(findings)
+        self._rows: list[list[int]] = []
+        self._into: dict[int, int] = {}
+        self._opened: list[int] = []
+        party = _parties(findings)
+        order = np.lexsort((self._begin, party))
+        for some in np.split(order, self._cuts(party[order], order)):
+            self._replay(some[np.argsort(batch[some], kind="stable")], batch)
+        self._name()
+
+    def _cuts(self, party: Integers, order: Integers) -> Integers:
+        """Return where a finding follows that nothing before it touches."""
+        end, rank = np.unique(self._end[order] + self._gap_ms, return_inverse=True)
+        reach = np.maximum.accumulate(party * len(end) + rank)[:-1]
+        is_other = np.diff(party) > 0
+        return np.flatnonzero(is_other | (self._begin[order][1:] > end[reach % len(end)])) + 1
+
+    def _replay(self, rows: Integers, batch: Integers) -> None:
+        """Take in what touches in the end, as it was told."""
+        now: dict[int, tuple[int, int]] = {}  # incidents, the oldest first, and what they span
+        for _, told in groupby(rows.tolist(), key=batch.__getitem__):
+            for part in self._parts(list(told)):
+                low, high = int(self._begin[part].min()), int(self._end[part].max())
+                near = [
+                    each
+                    for each, (begin, end) in now.items()
+                    if begin - self._gap_ms <= high and low <= end + self._gap_ms
+                ]
+                which = near[0] if near else self._open(part)
+                for other in near[1:]:
+                    self._into[other] = which
+                    self._rows[which] += self._rows[other]
+                spans = [(low, high), *(now.pop(each) for each in near[1:])]
+                spans += [now[which]] if near else []
+                now[which] = (min(s[0] for s in spans), max(s[1] for s in spans))
+                self._rows[which] += part
+
+    def _parts(self, rows: list[int]) -> list[list[int]]:
+        """Return which findings of one batch touch each other."""
+        parts: list[list[int]] = []
+        reach = -1
+        for row in sorted(rows, key=self._begin.__getitem__):
+            if not parts or self._begin[row] > reach + self._gap_ms:
+                parts.append([])
+                reach = int(self._end[row])
+            parts[-1].append(row)
+            reach = max(reach, int(self._end[row]))
+        return parts
+
+    def _open(self, part: list[int]) -> int:
+        self._rows.append([])
+        self._opened.append(min(part, key=lambda row: (self._begin[row], self._end[row])))
+        return len(self._rows) - 1
+
+    def _name(self) -> None:
+        self.openers = np.array(self._opened, np.int64)
+        names = ["kind", "user", "action", "by", "window", "window_start_ms"]
+        for row in self._findings.select(names).take(pa.array(self.openers)).to_pylist():
+            is_campaign = row["kind"] == CAMPAIGN
+            who = [row["by"], row["action"]] if is_campaign else row["user"]
+            opened = json.dumps([who, row["window"], row["window_start_ms"]])
+            self.ids.append(blake2b(opened.encode(), digest_size=_ID_BYTES).hexdigest())
+
+    def members(self) -> tuple[Integers, Integers]:
+        """Return incidents and rows of their findings, sorted by the former."""
+        lengths = [len(rows) for rows in self._rows]
+        rows = np.fromiter((row for some in self._rows for row in some), np.int64, sum(lengths))
+        return np.repeat(np.arange(len(lengths)), lengths), rows
+
+    def into(self, which: int) -> str | None:
+        """Return the id of the incident that one is part of by now."""
+        last = which
+        while last in self._into:
+            last = self._into[last]
+        return None if last == which else self.ids[last]
+
+
+def _parties(findings: pa.Table) -> Integers:
+    """Return a number for whom each finding is about: a user, or of a campaign an action."""
+    is_campaign = pc.equal(findings["kind"], CAMPAIGN)
+    texts = {"user": findings["user"], "kind": pc.if_else(is_campaign, CAMPAIGN, "")}
+    texts |= {n: pc.if_else(is_campaign, findings[n], None) for n in ("by", "action")}
+    return numbered(pa.table(texts), *texts)
+
+
+def _foremost(evidence: pa.Table, first: Integers) -> tuple[Integers, Integers, Any]:
+    """Return each incident's foremost finding, how certain it is, and how severe."""
+    chance = pc.fill_null(pc.negate(evidence["log10_probability"]), np.nan).to_numpy()
+    is_limit = np.isnan(chance)
+    over = pc.divide(evidence["count"].cast(pa.float64()), evidence["ceiling"]).to_numpy()
+    severity = np.where(is_limit, -1 / (1 + np.nan_to_num(over)), chance)
+    of = np.repeat(np.arange(len(first)), np.diff(first, append=len(severity)))
+    order = np.lexsort((-severity, of))
+    peak = order[np.searchsorted(of[order], np.arange(len(first)))]
+    kinds = _distinct(of, numbered(evidence, "kind"), len(first))
+    worst = np.maximum.reduceat(np.nan_to_num(chance), first)
+    sure = np.logical_or.reduceat(is_limit, first) | (worst >= _SURE_FROM)
+    likely = (worst >= _LIKELY_FROM) | (kinds > 1)
+    worst = np.where(worst > 0, worst, np.nan_to_num(over)[peak])
+    return peak, np.where(sure, 0, np.where(likely, 1, 2)), worst
+
+
+def _distinct(of: Integers, what: Integers, number: int) -> Integers:
+    """Return how many different things each has."""
+    pairs = np.unique(np.stack([of, what]), axis=1)
+    return np.bincount(pairs[0], minlength=number)
+
+
+def _windows(evidence: pa.Table, of: Integers) -> Integers:
+    window = np.stack([integers(evidence, name) for name in ("window_ms", "window_start_ms")])
+    which = np.unique(window, axis=1, return_inverse=True)[1]
+    return _distinct(of, np.ravel(which), int(of.max()) + 1)
+
+
+def _excess(evidence: pa.Table, of: Integers) -> Any:
+    """Return how many events more than expected each incident has; NaN if nothing tells.
+
+    Of windows of one length, and of one choice of parts, counts are added up: no event is twice.
+    """
+    bound = pc.coalesce(evidence["expected_high"], evidence["ceiling"])
+    above = pc.fill_null(pc.subtract(evidence["count"], bound).cast(pa.float64()), np.nan)
+    other = pc.is_in(evidence["kind"], value_set=pa.array([DISTINCT, EVEN]))
+    above = np.where(np.asarray(other), np.nan, above.to_numpy())
+    told = pa.table(
+        {
+            "of": of,
+            "sums": numbered(evidence, "by", "window"),
+            "action": evidence["action"],
+            "start": evidence["window_start_ms"],
+            "above": above,
+        }
+    ).filter(pa.array(~np.isnan(above)))
+    each = told.group_by(["of", "sums", "action", "start"]).aggregate([("above", "max")])
+    summed = each.group_by(["of", "sums"]).aggregate([("above_max", "sum")])
+    most = np.full(int(of.max()) + 1, -np.inf)
+    np.maximum.at(most, integers(summed, "of"), summed["above_max_sum"].to_numpy())
+    return np.where(most > 0, most, np.nan)
