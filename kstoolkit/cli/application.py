@@ -6,7 +6,7 @@ from importlib.metadata import version as version_of
 
 import typer
 
-from kstoolkit.cli import kafka, lab, measuring, replicas, results, rocksdb, stores
+from kstoolkit.cli import incidents, kafka, lab, measuring, replicas, results, rocksdb, stores
 from kstoolkit.cli.checkup import checkup
 from kstoolkit.cli.run import run, supervise
 from kstoolkit.cli.terminal import ending, say
@@ -70,6 +70,7 @@ def real_broker() -> None:
 app.command("run", epilog=_CODES)(ending(run))
 app.command("supervise", epilog=_CODES)(ending(supervise))
 for command in (
+    incidents.incidents,
     results.findings,
     results.users,
     results.counts,
@@ -77,6 +78,10 @@ for command in (
     results.report,
     results.find,
     results.evaluate,
+    incidents.story,
+    incidents.mark,
+    incidents.unmark,
+    incidents.marks,
     checkup,
     rocksdb.inspect,
     rocksdb.levels,

@@ -14,6 +14,7 @@ from kstoolkit.units import parse_bytes
 
 if TYPE_CHECKING:
     from kstoolkit.events.topics import Topic
+    from kstoolkit.findings.finding import Choice
     from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
 
 
@@ -97,6 +98,9 @@ class Unit(StrEnum):
     ns = "ns"
 
 
+USER = optional("USER", "Only this user's: a name, or a part of one that nobody has.", "all")
+ACTION = optional("ACTION", "Only of this action: a name, or a part of one.", "all")
+SINCE = optional("T", "Only windows that end after this moment, as 2026-03-03T12:00Z.", "all")
 KAFKA_CONFIG = optional(
     "FILE",
     "Settings of the connection to Kafka, one name=value a line.",
@@ -215,6 +219,15 @@ def expire_given(expire: str | None) -> dict[str, str] | None:
         message = f"--expire {expire!r} names a window twice."
         raise ConfigurationError(message, hint="Give each window one length.")
     return given
+
+
+def choice_given(user: str | None, action: str | None, since: str | int | None) -> Choice:
+    """Return which findings are wanted."""
+    from kstoolkit.findings.finding import Choice  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.moments import moment_ms  # noqa: PLC0415
+
+    since_ms = None if since is None else moment_ms(since)
+    return Choice(user=user or "", action=action or "", since_ms=since_ms)
 
 
 def topic_given(source: str, config: str | None, **options: Any) -> Topic | None:

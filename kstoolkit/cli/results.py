@@ -88,7 +88,7 @@ def counts(
     with --total none.
     """
     _check_one_format("--csv", are_both=as_json and as_csv)
-    run = _opened(out, kafka_config)
+    run = opened(out, kafka_config)
     chosen = run.window(_required(window, run))
     chosen_by, chosen_where = by_given(by, total=total), where_given(where)
     with as_notes(LimitedResultWarning, "Note: "):
@@ -118,17 +118,21 @@ def _say_as_of(run: Run, window: str | None = None) -> None:
 
 def findings(
     out: str = options.OUT,
+    *,
+    user: str | None = options.USER,
+    action: str | None = options.ACTION,
+    since: str | None = options.SINCE,
     kafka_config: str | None = options.KAFKA_CONFIG,
     as_json: bool = options.AS_JSON,
     limit: int = options.LIMIT,
 ) -> None:
-    """Print what was found, each story once.
+    """Print what was found, each story once: the evidence of incidents.
 
     The fields of --json: rule, user, action, window, window_start_ms (epoch ms UTC), count,
     expected_low, expected_high, probability, sentence, and more. Null is unknown.
     """
-    run = _opened(out, kafka_config)
-    found = run.findings
+    run = opened(out, kafka_config)
+    found = options.choice_given(user, action, moment_given(since)).of(run.findings)
     unjudged = 0 if len(found) else run.summary().unjudged
     _print_findings(found, unjudged, as_json=as_json, limit=limit)
 
@@ -155,7 +159,11 @@ def find(
 
 def evaluate(
     out: str = options.OUT,
-    labels: str = argument("LABELS", "JSON lines as the simulator's labels.json, or a .csv file."),
+    labels: str | None = typer.Argument(
+        None,
+        metavar="LABELS",
+        help="JSON lines as the simulator's labels.json, or a .csv file.  [default: the marks]",
+    ),
     *,
     kafka_config: str | None = options.KAFKA_CONFIG,
     as_json: bool = options.AS_JSON_OBJECT,
@@ -163,19 +171,20 @@ def evaluate(
     """Say how good findings and ranking are, by labels.
 
     A label names a user, and if they are known a kind, since, until (ISO 8601) and an action. What
-    is found of nobody labelled, or of the kinds nightly-job and service, is a false alarm. A delay
-    is from a label's since to the end of the window that told. The
-    fields of --json: findings and users, each with kinds, alarms_a_day, average_precision,
-    precision_at, curve, and more. Null is unknown.
+    is found of nobody labelled, or of the kinds nightly-job, service and known, is a false alarm.
+    A delay is from a label's since to the end of the window that told. The fields of --json:
+    findings and users, each with kinds, alarms_a_day, average_precision, precision_at, curve, and
+    more. Null is unknown.
     """
     from kstoolkit.findings import evaluation  # noqa: PLC0415 - loads Arrow
 
-    run = _opened(out, kafka_config)
+    run = opened(out, kafka_config)
     finest = min(run.settings.cascade.windows, key=lambda window: window.size_ms)
     first_ms, last_ms = run.changelog.span_ms(finest.size_ms) or (0, 0)
     judged = {"since": first_ms, "until": last_ms + finest.size_ms}
-    found = evaluation.evaluate(run.findings, labels, **judged)
-    ranked = evaluation.evaluate(run.users(), labels)
+    given = run.marks.labels() if labels is None else labels
+    found = evaluation.evaluate(run.findings, given, **judged)
+    ranked = evaluation.evaluate(run.users(), given)
     if as_json:
         print_json([{"findings": found.to_dict(), "users": ranked.to_dict()}])
         return
@@ -193,9 +202,7 @@ def users(
     *,
     by: list[str] | None = options.BY,
     total: bool = options.SUMS,
-    since: str | None = optional(
-        "T", "Only windows that begin from this moment on, as 2026-03-03T12:00Z.", "all"
-    ),
+    since: str | None = options.SINCE,
     until: str | None = optional("T", "Only windows that begin before this moment.", "all"),
     exempt: list[str] | None = optional(
         "USER",
@@ -216,7 +223,7 @@ def users(
     The score is over all windows and actions; with --by or --total, how unusual a user's mix is, is
     told of these sums. The fields of --json: user, score, reason, and the figures behind it.
     """
-    run = _opened(out, kafka_config)
+    run = opened(out, kafka_config)
     asked: dict[str, Any] = {"since": moment_given(since), "until": moment_given(until)}
     asked |= {"exempt": exempt or (), "group": group}
     with as_notes(LimitedResultWarning, "Note: "):
@@ -232,7 +239,7 @@ def users(
     top = ranked.head(limit)
     cells = [[u, f"{s:.1f}", why] for u, s, why in top[["user", "score", "reason"]].to_numpy()]
     print_table(["user", "score", "why"], cells, right="score")
-    _announce(len(top), len(ranked), "users", "--json prints all; --limit N more")
+    announce(len(top), len(ranked), "users", "--json prints all; --limit N more")
 
 
 def summary(out: str = options.OUT, as_json: bool = options.AS_JSON_OBJECT) -> None:
@@ -241,7 +248,7 @@ def summary(out: str = options.OUT, as_json: bool = options.AS_JSON_OBJECT) -> N
     The fields of --json: events, late (by window), dead_letters (reason to count), batches, and
     more. Null is unknown.
     """
-    figures = _opened(out).summary()
+    figures = opened(out).summary()
     if as_json:
         print_json([figures.to_dict()])
     else:
@@ -266,7 +273,7 @@ def dead_letters(
     from kstoolkit.pipeline.run import iter_dead_letters, sampled_letters  # noqa: PLC0415 - loads pandas
 
     _check_one_format("--raw", are_both=as_json and raw)
-    run = _opened(out)
+    run = opened(out)
     counts = _of_reason(run.summary().dead_letters, reason)
     each = iter_dead_letters(run.folder.path, reason)
     if as_json:
@@ -349,7 +356,7 @@ def _show_letters(counts: dict[str, int], samples: Sequence[Mapping[str, Any]], 
     print_table(["batch", "reason", "file", "record"], cells, right="batch")
     more = "; --limit N more" if len(samples) == limit else ""
     how = f"each differs from the others; --json prints all{more}"
-    _announce(len(samples), sum(counts.values()), "dead letters", how)
+    announce(len(samples), sum(counts.values()), "dead letters", how)
 
 
 def say_findings(found: Findings, limit: int) -> None:
@@ -377,10 +384,11 @@ def _print_findings(found: Findings, unjudged: int, *, as_json: bool, limit: int
     else:
         say_findings(found, limit)
         more = "--json prints all; --limit N more"
-        _announce(min(limit, len(found)), len(found), "findings", more)
+        announce(min(limit, len(found)), len(found), "findings", more)
 
 
-def _opened(out: str, kafka_config: str | None = None) -> Run:
+def opened(out: str, kafka_config: str | None = None) -> Run:
+    """Open a run's output folder."""
     from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads pandas
 
     return load_run(out, options=settings_in(kafka_config))
@@ -427,10 +435,11 @@ def _show_counts(found: pd.DataFrame, limit: int, *, with_ends: bool) -> None:
     texts = [each.dt.strftime("%Y-%m-%d %H:%M:%S") for each in times.values()] + texts
     cells = [list(row) for row in zip(*texts, figures, top["user"], strict=True)]
     print_table([*times, *parts, "count", "user"], cells, right="count")
-    _announce(len(top), len(found), "counts", "--json and --csv print all; --limit N more")
+    announce(len(top), len(found), "counts", "--json and --csv print all; --limit N more")
 
 
-def _announce(shown: int, there: int, what: str, how: str) -> None:
+def announce(shown: int, there: int, what: str, how: str) -> None:
+    """Say that not all are shown, and how all can be."""
     if shown < there:
         say(f"{format_count(shown)} of {format_count(there)} {what} are shown; {how}.")
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kstoolkit.moments import Moment
 
 
-ORDINARY = ("nightly-job", "service")
+ORDINARY = ("nightly-job", "service", "known")
 """Kinds of labels that are not abnormal: what is found of them is a false alarm."""
 
 _DAY_MS = 86_400_000

@@ -644,7 +644,8 @@ class Choice:
     rule, window
         The rule's name, and the window's label.
     user, action
-        The whole name; or, if none has that name, a part of it in upper or lower case.
+        The whole name; or, if none has that name, a part of it in upper or lower case, unless
+        ``whole`` says that it is one.
     since_ms, until_ms
         Windows that lie at least partly between these moments, epoch ms UTC.
 
@@ -660,6 +661,7 @@ class Choice:
     action: str = ""
     since_ms: int | None = None
     until_ms: int | None = None
+    whole: bool = False
 
     def of(self, findings: Findings, *, without_users: Collection[str] = ()) -> Findings:
         """Return those that are wanted, in their order, but for findings of some users."""
@@ -675,7 +677,8 @@ class Choice:
             if wanted is not None:
                 table = table.filter(pc.equal(table[name], wanted))
         if self.user:
-            table = table.filter(_named(table["user"], self.user))
+            same = pc.equal(table["user"], self.user)
+            table = table.filter(same if self.whole else _named(table["user"], self.user))
         if self.action:
             table = table.filter(_named(Findings(table).in_words, self.action))
         if self.since_ms is not None:

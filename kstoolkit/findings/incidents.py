@@ -464,6 +464,8 @@ def incidents_of(
     of, row = grown.members()
     there = ~told.is_gone[row]
     of, row = of[there], row[there]
+    if not len(row):
+        return Incidents.none()
     order = np.lexsort((integers(told.findings, "window_start_ms")[row], of))
     of, row = of[order], row[order]
     first = np.flatnonzero(np.diff(of, prepend=-1))

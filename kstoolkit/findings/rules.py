@@ -23,12 +23,14 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.lasting import Watch
 from kstoolkit.findings.peers import kinds_of
 from kstoolkit.formats.actions import checked
+from kstoolkit.moments import moment_ms, moment_of, moment_text
 from kstoolkit.units import format_duration, parse_duration
 from kstoolkit.windows import Session, Window, as_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kstoolkit.moments import Moment
     from kstoolkit.units import Duration
 
 
@@ -492,7 +494,7 @@ class Longer:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Exempt:
-    r"""Users that no rule makes a finding of.
+    r"""Users that no rule makes a finding of, and from which nothing is learnt of others.
 
     Parameters
     ----------
@@ -501,28 +503,63 @@ class Exempt:
     pattern
         A regular expression (RE2 syntax, which any input matches in linear time) that a whole name
         must match.
+    until
+        Windows that begin from then on are looked at again; by default none is.
+    rules
+        Only from rules whose names begin so, as ``["Unusual", "Ceiling 100"]``; by default from
+        all. Where other rules look at the same counts, something is learnt from these users.
+    why
+        A note for whoever reads the rules.
 
     Examples
     --------
     >>> Exempt(pattern=r"monitoring-\d+").name
     'Exempt monitoring-\\d+'
+    >>> Exempt(["Anna"], until="2026-12-01", rules=["Unusual"]).name
+    'Exempt Anna from Unusual until 2026-12-01 00:00 UTC'
     """
 
     users: tuple[str, ...] | None
     pattern: str | None
+    until: str | None
+    rules: tuple[str, ...] | None
+    why: str | None
 
-    def __init__(self, users: Iterable[str] | None = None, pattern: str | None = None) -> None:
+    def __init__(
+        self,
+        users: Iterable[str] | None = None,
+        pattern: str | None = None,
+        *,
+        until: Moment | None = None,
+        rules: Iterable[str] | None = None,
+        why: str | None = None,
+    ) -> None:
         if (users is None) == (pattern is None):
             message = "Exempt takes either users or a pattern."
             hint = "Write Exempt(['Anna', 'Bob']) or Exempt(pattern='bot-.*')."
             raise ConfigurationError(message, hint=hint)
-        object.__setattr__(self, "users", None if users is None else names("users", users))
-        object.__setattr__(self, "pattern", None if pattern is None else _regular(pattern))
+        put = object.__setattr__
+        put(self, "users", None if users is None else names("users", users))
+        put(self, "pattern", None if pattern is None else _regular(pattern))
+        put(self, "until", None if until is None else moment_of(moment_ms(until)).isoformat())
+        put(self, "rules", None if rules is None else names("rules", rules))
+        put(self, "why", None if why is None else names("why", [why])[0])
 
     @property
     def name(self) -> str:
         """The rule in a few words."""
-        return f"Exempt {self.pattern or ', '.join(self.users or ())}"
+        rules = "" if self.rules is None else f" from {', '.join(self.rules)}"
+        until = "" if self.until is None else f" until {moment_text(moment_ms(self.until))}"
+        return f"Exempt {self.pattern or ', '.join(self.users or ())}{rules}{until}"
+
+    @property
+    def until_ms(self) -> int:
+        """Windows that begin from then on are looked at, epoch ms UTC."""
+        return _LARGEST if self.until is None else moment_ms(self.until)
+
+    def is_from(self, rule: str) -> bool:
+        """Whether it is from the rule of this name."""
+        return self.rules is None or rule.startswith(self.rules)
 
 
 Watching = Drift | TooEven | Campaign
@@ -689,12 +726,43 @@ def check_windows(rules: Iterable[Rule], counted: Iterable[Window]) -> None:
             raise ConfigurationError(message, hint=f"Counted are: {labels or 'none'}.")
 
 
-def exempted(rules: Iterable[Rule], users: pa.Array | pa.ChunkedArray) -> Any:
-    """Return for each user whether some rule exempts it, as an Arrow array of booleans."""
-    found = pc.invert(pc.is_valid(users))
+def exempted(
+    rules: Iterable[Rule],
+    users: pa.Array | pa.ChunkedArray,
+    starts_ms: pa.Array | pa.ChunkedArray | None = None,
+    *,
+    of: Iterable[Looking] = (),
+) -> Any:
+    """Return for each user whether it is exempt of all rules, as an Arrow array of booleans.
+
+    With ``starts_ms``, windows' begins, only windows that an exemption holds for; with ``of``, only
+    of these rules.
+    """
+    found, looking = pc.invert(pc.is_valid(users)), [rule.name for rule in of]
     for rule in rules:
-        if isinstance(rule, Exempt) and rule.pattern is not None:
-            found = pc.or_(found, pc.match_substring_regex(users, _whole_match(rule.pattern)))
-        elif isinstance(rule, Exempt):
-            found = pc.or_(found, pc.is_in(users, value_set=pa.array(rule.users, pa.string())))
+        if not isinstance(rule, Exempt) or not _is_from_all(rule, looking):
+            continue
+        if rule.pattern is not None:
+            mine = pc.match_substring_regex(users, _whole_match(rule.pattern))
+        else:
+            mine = pc.is_in(users, value_set=pa.array(rule.users, pa.string()))
+        if rule.until is not None and starts_ms is not None:
+            mine = pc.and_(mine, pc.less(starts_ms, rule.until_ms))
+        found = pc.or_(found, mine)
+    return found
+
+
+def _is_from_all(rule: Exempt, looking: Sequence[str]) -> bool:
+    return all(map(rule.is_from, looking)) if looking else rule.rules is None
+
+
+def unexempted(found: pa.Table, rules: Iterable[Rule]) -> pa.Table:
+    """Return findings, or candidates, without those of rules that their users are exempt from."""
+    for rule in rules:
+        if isinstance(rule, Exempt) and rule.rules is not None:
+            named = [each for each in found["rule"].unique().to_pylist() if rule.is_from(each)]
+            of_rule = pc.is_in(found["rule"], value_set=pa.array(named, pa.string()))
+            everywhere = Exempt(rule.users, rule.pattern, until=rule.until)
+            mine = exempted([everywhere], found["user"], found["window_start_ms"])
+            found = found.filter(pc.invert(pc.and_(of_rule, mine)))
     return found

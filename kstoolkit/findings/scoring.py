@@ -41,6 +41,7 @@ from kstoolkit.findings.rules import (
     exempted,
     material_floor,
     rules_on,
+    unexempted,
     watched,
 )
 from kstoolkit.findings.tails import Peers, interval
@@ -181,9 +182,10 @@ def score(
     if floor is None:
         return Scored()
     large = material.filter(pc.greater_equal(material["count"], floor))
-    large = large.filter(pc.invert(exempted(rules, large["user"].cast(pa.string()))))
+    looking, users = rules_on(rules, kind, by), large["user"].cast(pa.string())
+    began = large["began_ms" if "began_ms" in large.column_names else "window_start_ms"]
+    large = large.filter(pc.invert(exempted(rules, users, began, of=looking)))
     evidence = _Evidence(large, brief, watched(rules, kind, by).group)
-    looking = rules_on(rules, kind, by)
     unusual = [rule for rule in looking if isinstance(rule, Comparing)]
     found = [
         _findings(rule, large, evidence, np.flatnonzero(above), seen_ms)
@@ -193,8 +195,8 @@ def score(
     candidates = [_candidates(rule, large, evidence, seen_ms) for rule in unusual]
     least = min((rule.min_count for rule in unusual), default=None)
     tables = (
-        pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *found]),
-        pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *candidates]),
+        unexempted(pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *found]), rules),
+        unexempted(pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *candidates]), rules),
     )
     if least is None:
         return Scored(*tables)
@@ -413,7 +415,8 @@ def score_lasting(
     keys |= {"bin": np.minimum(surprise * BINS_PER_DECADE, BINS - 1).astype(np.int64)}
     counts = np.repeat([1, -1], [rising.sum(), was.sum()])
     surprises = pa.table([*keys.values(), counts], schema=SURPRISES_SCHEMA)
-    return Scored(candidates=pa.concat_tables(candidates), surprises=surprises)
+    found = unexempted(pa.concat_tables(candidates), rules)
+    return Scored(candidates=found, surprises=surprises)
 
 
 def score_newcomers(

@@ -33,6 +33,7 @@ from kstoolkit.findings.rules import (
     material_floor,
     needs_baseline,
     of_parts,
+    rules_on,
     watched,
 )
 from kstoolkit.findings.scoring import score
@@ -336,7 +337,8 @@ def _found(window: Window, counts: pa.Table, rules: Sequence[Rule], by: By) -> t
         counts = counts.append_column("began_ms", began).set_column(0, "window_start_ms", slots)
     if not needs_baseline(rules, window, by):
         return score(counts, None, rules, window, by=by).findings, 0
-    counts = counts.filter(pc.invert(exempted(rules, counts["user"].cast(pa.string()))))
+    users, looking = counts["user"].cast(pa.string()), rules_on(rules, window, by)
+    counts = counts.filter(pc.invert(exempted(rules, users, began, of=looking)))
     watch = watched(rules, window, by)
     baselines = Baselines.empty(window.size_ms, window.every_ms, watch)
     floor = material_floor(rules, window, by)

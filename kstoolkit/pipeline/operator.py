@@ -23,7 +23,7 @@ from kstoolkit.counters.distinct import OpenSketches, Touched
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.lasting import NOTHING
-from kstoolkit.findings.rules import exempted, item_of
+from kstoolkit.findings.rules import Exempt, exempted, item_of, rules_on
 from kstoolkit.formats.actions import with_parts
 from kstoolkit.pipeline.shuffle import (
     BLOCK,
@@ -307,7 +307,7 @@ class CascadeOperator(StatefulProcessor):
         is_closing = is_last or closing.until_ms > closing.from_ms
         until_ms = closing.until_ms if self.plan.live else FOREVER
         is_now = (seen_by.start_ms >= closing.from_ms) & (seen_by.start_ms < until_ms)
-        seen_by = self._judgeable(seen_by.take(~is_now & (seen_by.count >= view.floor)))
+        seen_by = self._judgeable(view, seen_by.take(~is_now & (seen_by.count >= view.floor)))
         if not is_closing and not seen_by:
             return
         baselines, told = self._baselines(cascade, view, closing.from_ms)
@@ -344,7 +344,7 @@ class CascadeOperator(StatefulProcessor):
         for part_ms, counters in parts:
             end_ms = min(part_ms, until_ms)
             is_whole = view.by is None or view.item is not None
-            seen_by = self._judgeable(counters if is_whole else counters.by(view.by or ()))
+            seen_by = self._judgeable(view, counters if is_whole else counters.by(view.by or ()))
             slots = _in_slots(seen_by, baselines.every_ms)
             closed = baselines.close(_columns(slots), end_ms, 1 if is_session else view.floor)
             all_closed.append(closed)
@@ -356,10 +356,15 @@ class CascadeOperator(StatefulProcessor):
         told.add(*([getattr(each, name) for each in all_closed] for name in names))
         return found
 
-    def _judgeable(self, counters: Counters) -> Counters:
-        """Return the counters of users that no rule exempts."""
-        is_exempt = np.asarray(exempted(self.plan.rules, counters.users), bool)
-        return counters.take(~is_exempt[counters.user]) if is_exempt.any() else counters
+    def _judgeable(self, view: View, counters: Counters) -> Counters:
+        """Return the counters of users that are not exempt from all rules of a view."""
+        rules, is_exempt = self.plan.rules, np.zeros(len(counters), bool)
+        looking = rules_on(rules, self.plan.cascade.levels[view.level], view.by)
+        for rule in rules:
+            if isinstance(rule, Exempt):
+                mine = np.asarray(exempted([rule], counters.users, of=looking), bool)[counters.user]
+                is_exempt |= mine & (counters.start_ms < rule.until_ms)
+        return counters.take(~is_exempt) if is_exempt.any() else counters
 
     def _baselines(self, cascade: Bucket, view: View, from_ms: int) -> tuple[Baselines, Everyone]:
         """Return a view's baselines, and what is told of those that are new.

@@ -14,7 +14,7 @@ from html import escape
 from itertools import chain, zip_longest
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 import pyarrow as pa
@@ -32,19 +32,18 @@ from kstoolkit.errors import (
 from kstoolkit.events.event import OF_FILES, SCHEMA, DeadLetters, count_reasons
 from kstoolkit.events.files import Changes
 from kstoolkit.findings.finding import (
-    DISTINCT,
+    CAMPAIGN,
     Choice,
     Findings,
     as_stored,
     ends_ms,
-    expected,
     of_actions,
 )
 from kstoolkit.findings.incidents import GAP, incidents_of
+from kstoolkit.findings.marks import add_mark, load_marks, mark_of, remove_marks
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.rules import Exempt, exempted
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_levels
-from kstoolkit.formats.actions import checked, values_in_words
 from kstoolkit.moments import moment_ms, moment_of
 from kstoolkit.pipeline.batches import (
     FOR_SUMMARY,
@@ -56,9 +55,10 @@ from kstoolkit.pipeline.batches import (
 )
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
 from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, newest_commit, size_bytes
-from kstoolkit.records import Viewed, counted, rows_html
+from kstoolkit.pipeline.story import user_history, user_story, utc_times
+from kstoolkit.records import Viewed
 from kstoolkit.units import format_count
-from kstoolkit.windows import Session, Window, as_window
+from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
     import os
@@ -66,16 +66,17 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import pandas as pd
-    from numpy.typing import NDArray
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.changelog.changelog import Batch
     from kstoolkit.findings.finding import Finding
-    from kstoolkit.findings.incidents import Incidents
+    from kstoolkit.findings.incidents import Incident, Incidents
+    from kstoolkit.findings.marks import Mark, Marks
     from kstoolkit.moments import Moment
     from kstoolkit.operations.metrics import MetricsServer
     from kstoolkit.pipeline.progress import Progress
+    from kstoolkit.pipeline.story import UserHistory, UserStory
     from kstoolkit.units import Duration
 
 
@@ -84,21 +85,14 @@ def _tidy(counters: Counters, window: Window) -> pd.DataFrame:
 
     ends = counters.end_ms if len(counters) else None
     columns = {
-        "window_start": _utc_times(counters.start_ms),
-        "window_end": _utc_times(ends if ends is not None else counters.start_ms + window.size_ms),
+        "window_start": utc_times(counters.start_ms),
+        "window_end": utc_times(ends if ends is not None else counters.start_ms + window.size_ms),
         "user": counters.to_batch().column("user").cast(pa.string()).to_pandas(),
         **{name: texts.to_pandas() for name, texts in counters.columns().items()},
         "count": counters.count.astype(np.int64),
     }
     keys = ["window_start", "user", *counters.named]
     return pd.DataFrame(columns).sort_values(keys, ignore_index=True)
-
-
-def _utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
-    import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
-
-    # In nanoseconds, as is pandas' habit, there would be no year 1 and no year 2300.
-    return pd.DatetimeIndex(epoch_ms.astype("datetime64[ms]")).tz_localize("UTC")
 
 
 _DEAD_LETTERS = SCHEMA.append(pa.field("batch", pa.int64()))
@@ -178,196 +172,6 @@ def files_told(folder: RunFolder) -> Counter[str]:
         ended = pc.less_equal(dead.column("batch"), last)
         told.update(dead.column("file").filter(pc.and_(of_files, ended)).to_pylist())
     return told
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class LevelCounts:
-    """One user's counts in one kind of window, and what was expected of them.
-
-    Parameters
-    ----------
-    window
-        Which kind of window.
-    times_ms, counts
-        Starts of windows (epoch ms UTC, in order) and the events in each; windows that are not
-        there count as 0, or have fewer than ``min_count``.
-    flagged_ms
-        Starts of the windows with a finding.
-    expected_low, expected_high, ceiling
-        Of the finding that most deserves a look, in events a window; ``None`` where there is none.
-    min_count
-        The smallest count that is recorded.
-    ends_ms
-        Of sessions, the time of each one's last event; ``None`` of windows.
-    """
-
-    window: Window
-    times_ms: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    flagged_ms: NDArray[np.int64]
-    expected_low: int | None = None
-    expected_high: int | None = None
-    ceiling: int | None = None
-    min_count: int = 1
-    ends_ms: NDArray[np.int64] | None = None
-
-    @property
-    def window_ends_ms(self) -> NDArray[np.int64]:
-        """When each window, or session, ends, epoch ms UTC."""
-        return self.times_ms + self.window.size_ms if self.ends_ms is None else self.ends_ms
-
-    @property
-    def expected(self) -> str:
-        """The expected range for people, or that it is unknown."""
-        return expected(self.expected_low, self.expected_high) or "unknown (no finding tells)"
-
-    def rows(self) -> list[tuple[str, str]]:
-        """Return (what, figure) for people."""
-        return [
-            ("windows with counts", format_count(self.counts.size)),
-            ("highest count", format_count(self.counts.max(initial=0))),
-            ("flagged windows", format_count(self.flagged_ms.size)),
-            ("expected", self.expected),
-            ("ceiling", "none" if self.ceiling is None else format_count(self.ceiling)),
-        ]
-
-    def __repr__(self) -> str:
-        facts = ", ".join(f"{what} {figure}" for what, figure in self.rows())
-        return f"LevelCounts({self.window.label}: {facts})"
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return ``window``, ``window_start``, ``window_end`` (UTC), ``count``, ``flagged``."""
-        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
-
-        return pd.DataFrame(
-            {
-                "window": self.window.label,
-                "window_start": _utc_times(self.times_ms),
-                "window_end": _utc_times(self.window_ends_ms),
-                "count": self.counts,
-                "flagged": np.isin(self.times_ms, self.flagged_ms),
-            }
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class UserHistory(Viewed):
-    """One user's counts over time at every level of the cascade; made by a run.
-
-    Parameters
-    ----------
-    user
-        Who.
-    action
-        What, its parts one behind the other if it has several; ``None`` is all actions together.
-    levels
-        One for each kind of window, the shortest first.
-    findings
-        What was found of them, each window of each level.
-    """
-
-    user: str
-    action: str | None
-    levels: tuple[LevelCounts, ...]
-    findings: Findings
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row a window, the levels one below the other.
-
-        Columns are ``window``, ``window_start``, ``window_end`` (UTC), ``count``, ``flagged``.
-        """
-        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
-
-        return pd.concat([level.to_pandas() for level in self.levels], ignore_index=True)
-
-    def __repr__(self) -> str:
-        return f"UserHistory({self._facts()})"
-
-    def _repr_html_(self) -> str:
-        heads = [what for what, _ in self.levels[0].rows()] if self.levels else []
-        rows = [
-            (level.window.label, *(figure for _, figure in level.rows())) for level in self.levels
-        ]
-        return rows_html(self._facts(), ("window", *heads), rows)
-
-    def _facts(self) -> str:
-        what = "all actions" if self.action is None else repr(self.action)
-        flagged = sum(level.flagged_ms.size for level in self.levels)
-        labels = ", ".join(level.window.label for level in self.levels)
-        return f"{self.user!r}, {what}: {labels}; {counted(flagged, 'flagged windows')}"
-
-
-_Where: TypeAlias = "Mapping[str, str | None]"
-
-
-def _user_history(
-    run: Run, user: str, where: _Where, *, findings: pa.Table, about: Finding | None = None
-) -> UserHistory:
-    """Return a user's counts at every level; ``findings`` are of all users.
-
-    The range and ceiling of ``about`` count at its level, by default those of the top finding.
-    """
-    of_user = Findings(findings.filter(pc.equal(findings["user"], user)))
-    settings = run.settings
-    checked(settings.named, list(where), what="where")
-    told = [_is_told(each, where, about) for each in of_user]
-    found = Findings(of_actions(of_user.table.filter(pa.array(told, pa.bool_())), settings.parts))
-    least = (*settings.min_count, *([1] * len(settings.windows)))
-    levels = tuple(
-        _level(run, window, user, where, found, min_count=min_count, about=about)
-        for window, min_count in zip(settings.cascade.levels, least, strict=False)
-    )
-    what = ", ".join(values_in_words(where.values())) if where else None
-    return UserHistory(user=user, action=what, levels=levels, findings=found)
-
-
-def _is_told(finding: Finding, where: _Where, about: Finding | None) -> bool:
-    """Whether a finding is of what a history shows: the same sums, if it is about one."""
-    if about is not None and finding.by != about.by:
-        return False
-    if about is not None and DISTINCT in {finding.kind, about.kind}:  # of items, not of events
-        return (finding.kind, finding.action) == (about.kind, about.action)
-    return where.items() <= finding.parts.items()
-
-
-def _level(
-    run: Run,
-    window: Window,
-    user: str,
-    where: _Where,
-    found: Findings,
-    *,
-    min_count: int,
-    about: Finding | None,
-) -> LevelCounts:
-    counters = run.changelog.counters(window.size_ms, users={user})
-    counters = counters.where(where) if len(counters) else counters
-    times, place = np.unique(counters.start_ms, return_inverse=True)
-    counts = np.zeros(times.size, np.int64)
-    np.add.at(counts, place, counters.count.astype(np.int64))
-    ends = times.copy() if isinstance(window, Session) else None
-    if ends is not None and counters.end_ms is not None:
-        np.maximum.at(ends, place, counters.end_ms)
-    here = Findings(found.table.filter(pc.equal(found.table["window"], window.label)))
-    of_events = Findings(here.table.filter(pc.not_equal(here.table["kind"], DISTINCT)))
-    expecting = next(iter(of_events.top(1)), None)
-    if about and about.window == window.label and about.kind != DISTINCT:
-        expecting = about
-    # A range is of what its rule looks at: beside the sum of several actions it would mislead.
-    is_of_one = len(np.unique(counters.action)) <= 1
-    if expecting is not None and not is_of_one and set(expecting.parts) != set(where):
-        expecting = None
-    return LevelCounts(
-        window=window,
-        times_ms=times,
-        counts=counts,
-        ends_ms=ends,
-        flagged_ms=np.unique(here.table["window_start_ms"].to_numpy()),
-        expected_low=expecting.expected_low if expecting else None,
-        expected_high=expecting.expected_high if expecting else None,
-        ceiling=expecting.ceiling if expecting else None,
-        min_count=min_count,
-    )
 
 
 _SHOWN_ROWS = 100_000
@@ -474,12 +278,26 @@ class Run(Viewed):
             If there is no such part.
         """
         wanted = dict(where or {}) | ({} if action is None else {"action": action})
-        return _user_history(self, user, wanted, findings=self._reported())
+        return user_history(self, user, wanted, findings=self._reported())
 
-    def story(self, finding: Finding) -> UserHistory:
-        """Return the counts around a finding: its user's of its action, at every level."""
+    @overload
+    def story(self, what: str) -> UserStory: ...
+    @overload
+    def story(self, what: Finding) -> UserHistory: ...
+    def story(self, what: str | Finding) -> UserStory | UserHistory:
+        """Return all that is known of a user; of a finding, the counts around it.
+
+        Parameters
+        ----------
+        what
+            A user's name: its counts at every level, what it does by share, its incidents, what was
+            said of it. Or a finding: its user's counts of its action, at every level.
+        """
         reported = self._reported()
-        return _user_history(self, finding.user, finding.parts, findings=reported, about=finding)
+        if isinstance(what, str):
+            return user_story(self, what, findings=reported)
+        finding = what
+        return user_history(self, finding.user, finding.parts, findings=reported, about=finding)
 
     def counts(
         self,
@@ -625,7 +443,12 @@ class Run(Viewed):
         -------
         Incidents
             Open ones, those that are resolved, and those that were merged into another; the one
-            that began last first.
+            that began last first. Marks are beside them: see :meth:`mark`.
+
+        Raises
+        ------
+        ConfigurationError
+            If the gap is no duration, or the file of marks makes no sense.
         """
         self.folder.check()
         told, newest = self._told(), newest_batch(self.folder)
@@ -634,7 +457,87 @@ class Run(Viewed):
         if reached_ms is None:  # earlier versions did not keep it
             reached_ms = max((pc.max(ends_ms(each)).as_py() or 0 for each in told), default=0)
         parts = self.settings.parts
-        return incidents_of(told, gap=gap, reached_ms=reached_ms, clock_ms=clock_ms, parts=parts)
+        found = incidents_of(told, gap=gap, reached_ms=reached_ms, clock_ms=clock_ms, parts=parts)
+        return self.marks.on(self._with_newcomers(found))
+
+    def _with_newcomers(self, incidents: Incidents) -> Incidents:
+        """Return them with who did for the first time what a campaign is about."""
+        campaigns = [
+            n for n, user in enumerate(incidents.table["user"].to_pylist()) if user is None
+        ]
+        names: list[Sequence[str] | None] = [None] * len(incidents)
+        with suppress(KafkaError):  # whose counts are in a topic that nobody answers for
+            for place in campaigns:
+                findings = [each for each in incidents[place].findings if each.kind == CAMPAIGN]
+                names[place] = sorted(set().union(*map(self._new_in, findings)))
+        return incidents.with_newcomers(names) if campaigns else incidents
+
+    def _new_in(self, campaign: Finding) -> set[str]:
+        counters = self.changelog.counters(as_window(campaign.window).size_ms)
+        counters = counters if campaign.by is None else counters.by(campaign.by)
+        told = counters.to_table()
+        mine = told.filter(pc.equal(told["action"], campaign.action))
+        first = mine.group_by("user").aggregate([("window_start_ms", "min")])
+        new = pc.equal(first["window_start_ms_min"], campaign.window_start_ms)
+        return set(first["user"].filter(new).cast(pa.string()).to_pylist())
+
+    @property
+    def marks(self) -> Marks:
+        """What was said of users and incidents, from the run's file ``marks.toml``."""
+        return load_marks(self.folder.marks)
+
+    def mark(
+        self,
+        what: Incident | str,
+        mark: str,
+        *,
+        until: Moment | None = None,
+        rules: str | Iterable[str] | None = None,
+        why: str | None = None,
+    ) -> Mark:
+        """Say of a user, or of one incident, that it is known, confirmed or muted.
+
+        It is kept in the run's file ``marks.toml``, in the place of what was said of it before. A
+        run that goes on takes it from there.
+
+        Parameters
+        ----------
+        what
+            An incident, its id, or a user's name.
+        mark
+            ``"known"``: a user that no rule need find, and that teaches nothing of others; or an
+            incident that is in order. ``"confirmed"``: it is abnormal. ``"muted"``: it is found,
+            but no alert is sent. What is known or confirmed is a label for
+            :func:`kstoolkit.evaluate`.
+        until
+            It holds for windows that begin before then, and a mute for alerts before then.
+        rules
+            It holds for rules whose names begin so.
+        why
+            The reason, for whoever reads the file.
+
+        Returns
+        -------
+        Mark
+            What was written.
+
+        Raises
+        ------
+        ConfigurationError
+            If it makes no sense, or the file holds something else than marks.
+        OutputError
+            If the file can't be written.
+        """
+        self.folder.check()
+        is_id = isinstance(what, str) and what in self.incidents().table["id"].to_pylist()
+        of = self.incidents().named(what) if isinstance(what, str) and is_id else what
+        told = mark_of(of, mark, until=until, rules=rules, why=why)
+        add_mark(self.folder.marks, told)
+        return told
+
+    def unmark(self, what: Incident | str) -> int:
+        """Take back what was said of a user or an incident; return how many marks there were."""
+        return remove_marks(self.folder.marks, what if isinstance(what, str) else what.id)
 
     def _reported(self) -> pa.Table:
         """Return every finding that was reported, each window of each level once."""

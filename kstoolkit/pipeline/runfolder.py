@@ -224,6 +224,11 @@ class RunFolder:
         return self.path / "restarts.jsonl"
 
     @property
+    def marks(self) -> Path:
+        """What people say of users and incidents."""
+        return self.path / "marks.toml"
+
+    @property
     def skipped(self) -> Path:
         """The list of records that are left out, as counting them ends who counts."""
         return self.path / "skip.json"

@@ -15,6 +15,7 @@ from matplotlib.transforms import ScaledTranslation
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import ends_ms as window_ends_ms
 from kstoolkit.findings.finding import expected
+from kstoolkit.findings.incidents import CERTAINTIES, OPEN
 from kstoolkit.findings.ranking import FOUND_COUNTS, MOST_FOUND
 from kstoolkit.formats.actions import action_in_words
 from kstoolkit.plots.axes import (
@@ -63,7 +64,8 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.evaluation import Evaluation, Point
     from kstoolkit.findings.finding import Finding, Findings
-    from kstoolkit.pipeline.run import LevelCounts, UserHistory
+    from kstoolkit.findings.incidents import Incident, Incidents
+    from kstoolkit.pipeline.story import LevelCounts, UserHistory, UserStory
     from kstoolkit.records import Records
     from kstoolkit.replica.records import UserCounts
     from kstoolkit.windows import Window
@@ -94,6 +96,15 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
     in_time(axes.xaxis)
     notes = [note for each in drawn for note in _notes(*each)]
     return captioned(axes, _history_seen(history), x="start of window, UTC", notes=notes)
+
+
+def plot_story(story: UserStory, *, ax: Axes | None = None) -> Axes:
+    """Return the history of :func:`plot_history`, with a shade over the time of each incident."""
+    axes = plot_history(story.history, ax=ax)
+    for incident in story.incidents:
+        begin, end = days([incident.since_ms, incident.until_ms])
+        axes.axvspan(begin, end, color=FLAGGED, alpha=0.1, zorder=0, linewidth=0)
+    return axes
 
 
 def _windows(level: LevelCounts) -> tuple[Bars, Marks]:
@@ -513,6 +524,46 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
     notes += few_of("the most severe {} of {} findings are drawn", len(top), len(findings))
     seen = _findings_seen(findings, top[0].user)
     return captioned(axes, seen, x="time of the window, UTC", notes=notes)
+
+
+def plot_incidents(incidents: Incidents, *, ax: Axes | None = None) -> Axes:
+    """Return incidents over time, a row for whom each is about: from its begin to its end.
+
+    Each certainty has a colour; open ones are thicker. Of more than 20 the foremost are drawn,
+    which the figure says.
+    """
+    if not len(incidents):
+        return empty(new_axes(ax), "no incidents", "No incidents")
+    top = list(incidents.top(_MOST_POINTS))
+    names = list(dict.fromkeys(each.who for each in top))[:_MOST_USERS]
+    drawn = [each for each in top if each.who in names]
+    axes = new_axes(ax, (7.2, 1.2 + 0.2 * max(len(names), 3)))
+    for number, grade in enumerate(CERTAINTIES):
+        mine = [each for each in drawn if each.certainty == grade]
+        if mine:
+            _draw_spans(axes, mine, names, LINES[number][0])
+    name_rows(axes, names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(visible=True, axis="y", color=INK, alpha=0.25, linewidth=0.6)
+    in_time(axes.xaxis)
+    notes = ["thick: open"]
+    notes += few_of("{} of {} incidents are drawn, the foremost", len(drawn), len(incidents))
+    seen = f"{counted(len(incidents), 'incidents')}; first to look at: {shown(top[0].who)}"
+    return captioned(axes, seen, x="time, UTC", notes=notes)
+
+
+def plot_incident(incident: Incident, *, ax: Axes | None = None) -> Axes:
+    """Return the findings of an incident: see :func:`plot_findings`."""
+    return plot_findings(incident.findings, by="window", ax=ax)
+
+
+def _draw_spans(axes: Axes, some: list[Incident], names: list[str], color: str) -> None:
+    rows = [names.index(each.who) for each in some]
+    first, last = (days([getattr(each, n) for each in some]) for n in ("since_ms", "until_ms"))
+    widths = [6.0 if each.state == OPEN else 2.5 for each in some]
+    grade = some[0].certainty
+    name = legend_name(f"{grade} ({len(some):,})")
+    axes.hlines(rows, first, last, color=color, linewidth=widths, label=name, zorder=3)
 
 
 def plot_evaluation(found: Evaluation, *, ax: Axes | None = None) -> Axes:

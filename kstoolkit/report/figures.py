@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from kstoolkit.pipeline.run import LevelCounts
+    from kstoolkit.pipeline.story import LevelCounts
 
 
 _CHOSEN = {palette.COUNTED: "counted", palette.EXPECTED: "expected", palette.FLAGGED: "flagged"}
@@ -221,7 +221,7 @@ def described(series: LevelCounts) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from kstoolkit.pipeline.run import LevelCounts
+    >>> from kstoolkit.pipeline.story import LevelCounts
     >>> from kstoolkit.windows import as_window
     >>> minutes, none = np.array([0, 60_000]), np.array([], dtype=np.int64)
     >>> counts = np.array([3, 61])

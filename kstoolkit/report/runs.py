@@ -29,7 +29,8 @@ from kstoolkit.findings.rulefiles import rules_from_json
 from kstoolkit.findings.rules import DEFAULT_RULES, shared
 from kstoolkit.findings.stories import by_parts
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
-from kstoolkit.pipeline.run import LevelCounts, sampled_letters
+from kstoolkit.pipeline.run import sampled_letters
+from kstoolkit.pipeline.story import LevelCounts
 from kstoolkit.records import counted
 from kstoolkit.report.figures import described, drawing, framed
 from kstoolkit.report.findings import NO_FINDINGS, SHOWN, evidence, overview, said

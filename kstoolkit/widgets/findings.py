@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from pathlib import Path
+from shlex import quote
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from ipywidgets import Combobox, Dropdown, Layout, NaiveDatetimePicker, Select, Text
+from ipywidgets import Combobox, Dropdown, Layout, NaiveDatetimePicker, Select
 from traitlets import TraitError
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Choice, Findings, evidence, in_short
-from kstoolkit.findings.rulefiles import exempt_user, known_users, rules_from_json
+from kstoolkit.findings.marks import KNOWN
 from kstoolkit.markup import Html, joined, plain, sentence, shortened
 from kstoolkit.markup import element as html
 from kstoolkit.records import counted
@@ -33,10 +33,9 @@ from kstoolkit.widgets.panel import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from kstoolkit.findings.finding import Finding
-    from kstoolkit.findings.rules import Rule
     from kstoolkit.pipeline.run import Run
 
 
@@ -206,43 +205,6 @@ def _moment_ms(moment: datetime | None) -> int | None:
 
 
 _LONGEST_NAME = 60
-_WIDE = {"width": "auto", "min_width": "320px", "flex": "1 1 320px", "max_width": "640px"}
-
-
-class _KnownUsers:
-    """Users that a file of rules exempts, and a button to exempt another one."""
-
-    def __init__(
-        self,
-        path: str | Path,
-        begin_with: Iterable[Rule],
-        changed: Callable[[], object],
-        pressed: Callable[[], object],
-    ) -> None:
-        self._begin_with = tuple(begin_with)
-        look = {"layout": Layout(**_WIDE), "style": _LABELS}
-        self.path = Text(str(path), description="Rules file", continuous_update=False, **look)
-        tooltip = "Add a rule to the file that exempts this user"
-        self.button = button("Mark user as known", tooltip, pressed, "auto")
-        self.path.observe(lambda _: changed(), "value")
-
-    def among(self, users: Iterable[str]) -> set[str]:
-        return known_users(self._place(), users)
-
-    def add(self, finding: Finding) -> str:
-        """Exempt a finding's user, and return what that means."""
-        note = f"known since {datetime.now(UTC):%Y-%m-%d}: {finding.sentence}"
-        fresh = exempt_user(self._place(), finding.user, note=note, begin_with=self._begin_with)
-        who = plain(shortened(finding.user, _LONGEST_NAME))
-        if not fresh:
-            return f"{who} was known already: {self.path.value} exempts that user."
-        return (
-            f"{who} is known now: {self.path.value} exempts that user. A run with these rules "
-            f"tells nothing of them; to undo it, take the rule out of the file again."
-        )
-
-    def _place(self) -> Path:
-        return Path(self.path.value).expanduser()
 
 
 _MOST_STATIC = 20
@@ -258,9 +220,6 @@ class FindingsPanel(Panel):
     ----------
     found
         A run, whose counts are then drawn around each finding; or findings alone.
-    rules
-        The file of rules that users marked as known are exempted in. By default ``rules.toml``
-        beside the run's folder, or in the current one.
 
     Examples
     --------
@@ -269,25 +228,17 @@ class FindingsPanel(Panel):
     FindingsPanel(0 of 0 findings)
     """
 
-    def __init__(self, found: Run | Findings, *, rules: str | Path | None = None) -> None:
+    def __init__(self, found: Run | Findings) -> None:
         self._run = None if isinstance(found, Findings) else found
         self._given = found if isinstance(found, Findings) else Findings(_NONE)
         self._all = self._found = Findings(_NONE)
         self._chosen: Finding | None = None
         self._asked: Finding | None = None
-        self._exempt: set[str] = set()
+        self._known: set[str] = set()
         self._lock, self._sets = RLock(), False
         self._status, self._said, self._told, self._plot = Shown(), Shown(), Shown(), Shown()
         self._reading, self._drawing = Newest(self._said.say), Newest(self._plot.say)
         self._make_list()
-        folder = Path.cwd()
-        begin_with: tuple[Rule, ...] = ()
-        if self._run is not None:
-            folder = self._run.folder.path.parent
-            begin_with = rules_from_json(self._run.settings.rules)
-        self.known = _KnownUsers(
-            rules or folder / "rules.toml", begin_with, self._show_known, self.mark
-        )
         name = "" if self._run is None else f" of {shortened(self._run.folder.path.name, 60)}"
         super().__init__(f"Findings{name}", self._children(), self._static)
         self.on_close(self._reading.stop)
@@ -306,6 +257,10 @@ class FindingsPanel(Panel):
         above, below = "Look at the finding above", "Look at the finding below"
         self.previous = button("Previous", above, lambda: self._go(-1), "auto")
         self.next = button("Next", below, lambda: self._go(+1), "auto")
+        why = (
+            "No finding of this user is shown any more" if self._run else "Of a run's findings only"
+        )
+        self.known = button("Mark user as known", why, self.mark, "auto")
 
     def _children(self) -> list[Any]:
         more = [] if self._run is None else [self.again]
@@ -313,7 +268,7 @@ class FindingsPanel(Panel):
         rows = [
             wrapping(chosen.rule, chosen.window, chosen.user, chosen.action),
             wrapping(chosen.since, chosen.until, chosen.known, *more),
-            wrapping(self.previous, self.next, self.known.button, self.known.path),
+            wrapping(self.previous, self.next, self.known),
         ]
         return [*rows[:2], self._status, self.list, rows[2], self._said, self._told, self._plot]
 
@@ -357,14 +312,18 @@ class FindingsPanel(Panel):
             self.choose(self.list.index + places)
 
     def mark(self) -> None:
-        """Exempt the user of the chosen finding, in the file of rules."""
-        if self._chosen is None:
-            self._said.say("No finding is chosen whose user could be marked.")
+        """Mark the user of the chosen finding as known: see :meth:`kstoolkit.Run.mark`."""
+        if self._chosen is None or self._run is None:
+            what = "finding is chosen" if self._run else "run is given"
+            self._said.say(f"No {what} whose user could be marked.")
             return
         with self._said.telling():
-            said = self.known.add(self._chosen)
+            user, place = self._chosen.user, self._run.folder.marks
+            self._run.mark(user, KNOWN, why=self._chosen.sentence)
             self._show_known()
-            self._said.say(said)
+            who = plain(shortened(user, _LONGEST_NAME))
+            undo = f"kstoolkit unmark {quote(self._run.folder.shown)} {quote(who)}"
+            self._said.say(f"{who} is known now: {str(place)!r} says so. To undo it: {undo}")
 
     def _read(self) -> None:
         found = self._given if self._run is None else self._run.findings
@@ -376,16 +335,15 @@ class FindingsPanel(Panel):
 
     def _show_known(self) -> None:
         self._said.put(Html())
-        exempt = set[str]()
-        with self._said.telling():
-            exempt = self.known.among(self._all.table["user"].unique().to_pylist())
-        self._exempt = exempt
+        if self._run is not None:
+            with self._said.telling():
+                self._known = self._run.marks.known
         self._show()
 
     def _show(self) -> None:
         with self._lock:
             wanted = self.filters.choice().of(self._all)
-            hidden = () if self.filters.known.value else self._exempt
+            hidden = () if self.filters.known.value else self._known
             self._found = Choice().of(wanted, without_users=hidden)
             first = list(self._found[:_MOST_LISTED])
             left_out = len(wanted) - len(self._found)
@@ -398,7 +356,7 @@ class FindingsPanel(Panel):
         before = None if self._chosen is None else _story_key(self._chosen)
         place = stories.index(before) if before in stories else 0
         self._sets = True
-        labels = [_label(each, known=each.user in self._exempt) for each in first]
+        labels = [_label(each, known=each.user in self._known) for each in first]
         self.list.options = [(label, number) for number, label in enumerate(labels)]
         self.list.value = place if first else None
         self._sets = False
@@ -410,7 +368,7 @@ class FindingsPanel(Panel):
 
     def _look_at(self, finding: Finding | None) -> None:
         self._chosen = finding
-        self.known.button.disabled = finding is None
+        self.known.disabled = finding is None or self._run is None
         self._told.put(Html() if finding is None else _story_html(finding))
         if finding is None or finding != self._asked:
             self._asked = finding

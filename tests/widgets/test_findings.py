@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import kstoolkit as kst
 from kstoolkit.findings.finding import Findings
-from kstoolkit.findings.rules import DEFAULT_RULES, Exempt
 from kstoolkit.widgets.findings import _MOST_LISTED, FindingsPanel
 from tests.changelog.changelogs import HOUR
 from tests.findings.made import finding, findings
@@ -79,7 +77,7 @@ def test_each_filter_leaves_what_it_names(panel: FindingsPanel) -> None:
     filters.until.value = datetime(2015, 9, 12, 10)  # noqa: DTZ001
     assert users(panel) == []
     assert panel.chosen is None
-    assert panel.known.button.disabled
+    assert panel.known.disabled
     assert "0 of 5 findings" in panel.static_html()
 
 
@@ -108,41 +106,37 @@ def test_filters_may_be_set_by_a_program_and_what_makes_no_sense_is_said(
     assert users(panel) == ["Anna", "Anna"]
 
 
-def test_marking_a_user_writes_a_rule_and_the_findings_go_until_known_ones_are_shown(
-    panel: FindingsPanel, tmp_path: Path
+def test_marking_a_user_writes_a_mark_and_the_findings_go_until_known_ones_are_shown(
+    panel: FindingsPanel, run: Run
 ) -> None:
     panel.set(window="1 hour", user="Anna")
-    panel.known.button.click()
-    rules = tmp_path / "rules.toml"
-    assert kst.load_rules(rules) == (*DEFAULT_RULES, Exempt(["Anna"]))
+    panel.known.click()
+    (mark,) = run.marks
+    assert (mark.mark, mark.user, mark.incident) == ("known", "Anna", None)
     assert "is known now" in panel._said.value
+    assert "marks.toml" in panel._said.value
     assert users(panel) == []
     panel.set(user="", window=None)
     assert users(panel) == ["Bo", "Bo", "Cy"]
     assert "2 about known users left out" in panel._status.value
-    before = rules.read_bytes()
     panel.filters.known.value = True
     assert len(panel.found) == 5
     place = next(n for n, (label, _) in enumerate(panel.list.options) if "Anna" in label)
     assert panel.list.options[place][0].startswith("known: Anna")
     panel.choose(place)
     panel.mark()
-    assert rules.read_bytes() == before
-    assert "was known already" in panel._said.value
+    assert len(run.marks) == 1
 
 
-def test_another_file_of_rules_tells_who_is_known(panel: FindingsPanel, tmp_path: Path) -> None:
-    other = tmp_path / "other.toml"
-    other.write_text("[[rule]]\nkind = 'Exempt'\npattern = '[AB].*'\n")
-    panel.known.path.value = str(other)
-    assert users(panel) == ["Cy"]
-    other.write_text("nonsense")
-    panel.known.path.value = f"{tmp_path}/./other.toml"
+def test_a_damaged_file_of_marks_is_said_and_stays(panel: FindingsPanel, run: Run) -> None:
+    run.folder.marks.write_text("nonsense")
+    panel.again.click()
+    panel.wait()
     assert "is no TOML" in panel._said.value
     assert len(panel.found) == 5
     panel.mark()
     assert "is no TOML" in panel._said.value
-    assert other.read_text() == "nonsense"
+    assert run.folder.marks.read_text() == "nonsense"
 
 
 def test_reading_again_finds_what_is_new_and_keeps_what_is_looked_at(
@@ -173,20 +167,21 @@ def test_of_many_the_most_severe_are_listed_and_that_is_said() -> None:
         assert users(panel) == ["user 3"]
 
 
-def test_findings_alone_are_drawn_with_what_they_know(tmp_path: Path) -> None:
+def test_findings_alone_are_drawn_with_what_they_know() -> None:
     alone = findings(finding(other_levels={"1 minute": 7, "1 day": 99}))
-    with FindingsPanel(alone, rules=tmp_path / "mine.toml") as panel:
+    with FindingsPanel(alone) as panel:
         panel.wait()
         assert "ClueBot NG, “Main”: 61 in 1 hour" in panel.static_html()
+        assert panel.known.disabled
         panel.mark()
-        assert kst.load_rules(tmp_path / "mine.toml") == (Exempt(["ClueBot NG"]),)
+        assert "No run is given" in panel._said.value
 
 
 def test_nothing_found_is_no_mistake() -> None:
     with FindingsPanel(Findings(findings().table)) as panel:
         panel.wait()
         panel.mark()
-        assert "No finding is chosen" in panel._said.value
+        assert "No run is given" in panel._said.value
         assert "0 of 0 findings" in panel.static_html()
 
 
@@ -201,7 +196,7 @@ def test_hostile_names_are_shown_as_text_and_can_be_known(tmp_path: Path, name: 
         assert len(repr(panel)) < 400
         assert "\n" not in repr(panel) + panel.list.options[0][0]
         panel.mark()
-        assert Exempt([name]) in kst.load_rules(tmp_path / "rules.toml")
+        assert run.marks.known == {name}
         assert users(panel) == []
 
 

@@ -1,0 +1,410 @@
+"""What people say of users and incidents: known, confirmed, muted; one file that they can read.
+
+    [[mark]]
+    mark = "known"                      # or "confirmed", "muted"
+    user = "Anna"                       # of an incident, its user
+    incident = "3ecd9f6b26b0"           # if it is of that alone, with its time:
+    since = 2026-03-04T03:00:00+00:00
+    through = 2026-03-04T05:00:00+00:00
+    until = 2026-04-01T00:00:00+00:00   # it holds for windows that begin before then
+    rules = ["Unusual"]                 # and for rules whose names begin so
+    why = "nightly backup"
+    who = "max"
+    when = 2026-03-04T09:12:44+00:00
+
+A known user is exempt from rules, and teaches nothing; a muted one is found, and no alert is sent.
+What is known or confirmed is a label by which findings can be judged. What else is in the file,
+comments too, stays byte for byte.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import os
+import re
+import time
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kstoolkit.errors import ConfigurationError, OutputError, guessed
+from kstoolkit.findings.rules import Exempt
+from kstoolkit.markup import plain
+from kstoolkit.moments import moment_ms, moment_of, moment_text
+from kstoolkit.records import Record, Records
+
+if TYPE_CHECKING:
+    from kstoolkit.findings.incidents import Incident, Incidents
+    from kstoolkit.moments import Moment
+
+KNOWN, CONFIRMED, MUTED = MARKS = ("known", "confirmed", "muted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark(Record):
+    """What somebody said of a user, or of one incident.
+
+    Parameters
+    ----------
+    mark
+        ``"known"``, ``"confirmed"`` or ``"muted"``.
+    user
+        Who; ``None`` of a campaign.
+    incident
+        The id of the incident that it is of alone.
+    since_ms, through_ms
+        From when until when that incident was, epoch ms UTC.
+    until_ms
+        It holds for windows that begin before then, and alerts that would be sent before then,
+        epoch ms UTC; ``None`` for all.
+    rules
+        Of which rules, by how their names begin; ``None`` for all.
+    why, who, when_ms
+        The reason, who gave it, and when, epoch ms UTC.
+    """
+
+    mark: str
+    user: str | None = None
+    incident: str | None = None
+    since_ms: int | None = None
+    through_ms: int | None = None
+    until_ms: int | None = None
+    rules: tuple[str, ...] | None = None
+    why: str | None = None
+    who: str | None = None
+    when_ms: int | None = None
+
+    @property
+    def of(self) -> str:
+        """What it is of, for people."""
+        if self.incident is None:
+            return str(self.user)
+        return f"incident {self.incident}" + (f" of {self.user}" if self.user else "")
+
+    @property
+    def sentence(self) -> str:
+        """The mark in words."""
+        until = "" if self.until_ms is None else f" until {moment_text(self.until_ms)}"
+        rules = "" if self.rules is None else f" for {', '.join(self.rules)}"
+        why = f": {self.why}" if self.why else ""
+        who = "" if self.who is None else f" by {self.who}"
+        when = "" if self.when_ms is None else f" ({moment_text(self.when_ms)}{who})"
+        return f"{self.of} is {self.mark}{rules}{until}{why}{when}"
+
+    def is_of(self, incident: Incident, now_ms: int) -> bool:
+        """Whether it is of an incident, by its id or by its user."""
+        if self.incident is not None:
+            return self.incident == incident.id
+        if self.user is None or self.user != incident.user:
+            return False
+        rules = self.rules
+        if rules is not None and not all(each.startswith(rules) for each in incident.rules):
+            return False
+        at_ms = now_ms if self.mark == MUTED else incident.since_ms
+        return self.until_ms is None or at_ms < self.until_ms
+
+
+class Marks(Records[Mark]):
+    """The marks in a file, in its order; of one thing the last one counts."""
+
+    def __init__(self, rows: Sequence[Mark]) -> None:
+        super().__init__(rows, "marks")
+
+    def exempts(self) -> tuple[Exempt, ...]:
+        """Return the users that are known, as rules."""
+        return tuple(
+            Exempt([each.user], until=each.until_ms, rules=each.rules, why=each.why)
+            for each in self.newest()
+            if each.mark == KNOWN and each.incident is None and each.user is not None
+        )
+
+    @property
+    def known(self) -> set[str]:
+        """The names of users that are known."""
+        return {
+            str(each.user) for each in self.newest() if each.mark == KNOWN and not each.incident
+        }
+
+    def newest(self) -> Iterator[Mark]:
+        """Yield the last mark of each thing."""
+        last = {each.of: each for each in self}
+        return iter(last.values())
+
+    def on(self, incidents: Incidents, now_ms: int | None = None) -> Incidents:
+        """Return incidents with their marks: their own, or that of one that was merged into them.
+
+        Else it is their user's, as of now.
+        """
+        if not len(self):
+            return incidents
+        now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        last = list(self.newest())
+        own = {each.incident: each.mark for each in last if each.incident is not None}
+        marked = {each.user for each in last if each.incident is None}
+        names = (incidents.table[name].to_pylist() for name in ("id", "merged_into", "user"))
+        told = list(zip(*names, strict=True))
+        own = {into: own[name] for name, into, _ in told if into and name in own} | own
+
+        def mark(place: int, name: str, user: str | None) -> str | None:
+            if name in own or user not in marked:
+                return own.get(name)
+            of_user = (each.mark for each in last if each.is_of(incidents[place], now))
+            return next(of_user, None)
+
+        return incidents.marked([mark(n, name, user) for n, (name, _, user) in enumerate(told)])
+
+    def labels(self) -> pa.Table:
+        """Return what is confirmed or known as labels that :func:`kstoolkit.evaluate` takes."""
+        some = [each for each in self.newest() if each.mark != MUTED and each.user is not None]
+        stamp = pa.timestamp("ms", tz="UTC")
+        return pa.table(
+            {
+                "user": pa.array([each.user for each in some], pa.string()),
+                "kind": pa.array([each.mark for each in some], pa.string()),
+                "since": pa.array([each.since_ms for each in some], stamp),
+                "until": pa.array([each.through_ms or each.until_ms for each in some], stamp),
+            }
+        )
+
+
+def load_marks(path: str | os.PathLike[str]) -> Marks:
+    """Return the marks of a TOML file; none if there is no such file.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no TOML, or a mark in it makes no sense.
+    """
+    return Marks([mark for mark, _ in _read(Path(path))[1]])
+
+
+def add_mark(path: str | os.PathLike[str], mark: Mark) -> None:
+    """Add a mark to a file, which is made if it is not there; others of the same thing go.
+
+    The file is replaced as a whole, so that whoever reads it finds all of it or what was there
+    before; a link to it stays a link.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file holds something else than marks, or the mark makes no sense.
+    OutputError
+        If it can't be written.
+    """
+    with _changing(Path(path), mark.of) as change:
+        before = change.without(mark.of)
+        end = "\r\n" if "\r\n" in before else "\n"
+        blank = "" if not before else end if before.endswith("\n") else 2 * end
+        change.content = before + blank + _table(mark).replace("\n", end)
+
+
+def remove_marks(path: str | os.PathLike[str], of: str) -> int:
+    """Remove the marks of a user, or of an incident by its id; return how many there were.
+
+    The errors are those of :func:`add_mark`.
+    """
+    with _changing(Path(path), of) as change:
+        number = sum(of in {mark.of, mark.incident} for mark, _ in change.marks)
+        if number:
+            change.content = change.without(of)
+    return number
+
+
+def mark_of(
+    what: Incident | str,
+    mark: str,
+    *,
+    until: Moment | None = None,
+    rules: str | Iterable[str] | None = None,
+    why: str | None = None,
+) -> Mark:
+    """Return a mark of an incident, or a user, by whoever runs this, now."""
+    if mark not in MARKS:
+        message = f"There is no mark {mark!r}."
+        raise ConfigurationError(message, hint=f"{guessed(mark, MARKS)}Marks: {', '.join(MARKS)}.")
+    given = (rules,) if isinstance(rules, str) else None if rules is None else tuple(rules)
+    told = Mark(
+        mark=mark,
+        until_ms=None if until is None else moment_ms(until),
+        rules=given,
+        why=why,
+        who=_me(),
+        when_ms=time.time_ns() // 1_000_000 // 1_000 * 1_000,
+    )
+    if isinstance(what, str):
+        return replace(told, user=what)
+    since_ms, through_ms = what.since_ms, what.until_ms
+    of = replace(told, user=what.user, incident=what.id)
+    return replace(of, since_ms=since_ms, through_ms=through_ms)
+
+
+def _me() -> str | None:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user need have no name
+        return None
+
+
+_MOMENTS = {"since", "through", "until", "when"}
+_HEADER = re.compile(r"^\s*\[\[\s*mark\s*\]\]", re.MULTILINE)
+_HINT = "A mark reads: [[mark]], mark = 'known', user = 'Anna'."
+
+
+@dataclass(slots=True)
+class _Change:
+    """A file of marks that is being changed: each mark with where its table stands."""
+
+    content: str
+    marks: list[tuple[Mark, slice]]
+
+    def without(self, of: str) -> str:
+        """Return the text without the tables of one user or incident."""
+        kept, at = [], 0
+        for mark, place in self.marks:
+            if of in {mark.of, mark.incident}:
+                kept.append(self.content[at : place.start])
+                at = place.stop
+        return "".join([*kept, self.content[at:]]).lstrip("\r\n")
+
+
+@contextmanager
+def _changing(path: Path, of: str) -> Iterator[_Change]:
+    """Hold a file of marks while it is changed, and write it as a whole if it was."""
+    if any("\ud800" <= char <= "\udfff" for char in of):
+        message = f"{of!r} is no text that a file can hold: it has half a character."
+        raise ConfigurationError(message, hint="Exempt it by a pattern in the file of rules.")
+    place = path.resolve()
+    try:
+        with _alone_in(place.parent):
+            before, marks = _read(place)
+            change = _Change(before, marks)
+            yield change
+            if change.content != before:
+                _replace(place, change.content)
+    except OSError as error:
+        message = f"The marks in {str(path)!r} can't be written: {error.strerror}."
+        raise OutputError(message, hint="Make room there, or mend the permissions.") from error
+
+
+def _read(path: Path) -> tuple[str, list[tuple[Mark, slice]]]:
+    try:
+        content = path.read_bytes().decode("utf-8-sig")
+        document = tomllib.loads(content)
+    except FileNotFoundError:
+        return "", []
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        message = f"{path} is no TOML: {error}."
+        raise ConfigurationError(message, hint=_HINT) from error
+    tables = document.pop("mark", [])
+    starts = [found.start() for found in _HEADER.finditer(content)]
+    if document or not isinstance(tables, list) or len(starts) != len(tables):
+        message = f"{path} holds something else than [[mark]] tables."
+        raise ConfigurationError(message, hint=_HINT)
+    marks = [_mark(each, f"{path}, mark {n}") for n, each in enumerate(tables, 1)]
+    spans = pairwise([*starts, len(content)])
+    places = [slice(start, _end(content, start, stop)) for start, stop in spans]
+    return content, list(zip(marks, places, strict=True))
+
+
+def _end(content: str, start: int, stop: int) -> int:
+    """Return where a table ends: comments right above the next one belong to that."""
+    lines = content[start:stop].splitlines(keepends=True)
+    if stop < len(content):
+        while len(lines) > 1 and lines[-1].lstrip().startswith("#"):
+            lines.pop()
+    return start + sum(map(len, lines))
+
+
+def _mark(table: Any, where: str) -> Mark:
+    names = {each.name.removesuffix("_ms") for each in fields(Mark)}
+    if not isinstance(table, Mapping):
+        message = f"{where} is no table."
+        raise ConfigurationError(message, hint=_HINT)
+    for name in table:
+        if name not in names:
+            message = f"{where} has an unknown field {name!r}."
+            hint = f"{guessed(name, names)}Allowed: {', '.join(sorted(names))}."
+            raise ConfigurationError(message, hint=hint)
+    told = {f"{n}_ms" if n in _MOMENTS else n: _value(n, v, where) for n, v in table.items()}
+    if told.get("mark") not in MARKS or not {"user", "incident"} & told.keys():
+        message = f"{where} says {told.get('mark')!r} of {told.get('user')!r}."
+        raise ConfigurationError(message, hint=f"{_HINT} Marks: {', '.join(MARKS)}.")
+    return Mark(**told)
+
+
+def _value(name: str, value: Any, where: str) -> Any:
+    if name in _MOMENTS:
+        try:
+            return moment_ms(str(value))
+        except ConfigurationError as error:
+            message = f"{where}: {name} = {error.message}"
+            raise ConfigurationError(message, hint=error.hint) from error
+    kind = list if name == "rules" else str
+    if not isinstance(value, kind) or not all(isinstance(each, str) for each in value):
+        message = (
+            f"{where}: {name} = {value!r} is no {'list of names' if kind is list else 'text'}."
+        )
+        raise ConfigurationError(message, hint=_HINT)
+    return tuple(value) if kind is list else value
+
+
+def _table(mark: Mark) -> str:
+    """Return a mark as TOML."""
+    lines = ["[[mark]]"]
+    for each in fields(mark):
+        value, name = getattr(mark, each.name), each.name.removesuffix("_ms")
+        if value is not None:
+            told = moment_of(value).isoformat() if name in _MOMENTS else _toml(value)
+            lines.append(f"{name} = {told}")
+    return "\n".join([*lines, ""])
+
+
+_LAST_SHORT = 0xFFFF
+
+
+def _toml(value: Any) -> str:
+    """Return a text, or several, as TOML has them, on one line; what is unseen as code points."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return f'"{"".join(map(_escaped, value))}"'
+
+
+def _escaped(char: str) -> str:
+    if char in '"\\':
+        return f"\\{char}"
+    if plain(char) == char:
+        return char
+    return f"\\u{ord(char):04X}" if ord(char) <= _LAST_SHORT else f"\\U{ord(char):08X}"
+
+
+def _replace(place: Path, content: str) -> None:
+    """Write a file as a whole, with the mode that it had."""
+    hidden = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        with hidden.open("wb") as file:
+            file.write(content.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        if place.exists():
+            hidden.chmod(place.stat().st_mode & 0o7777)
+        hidden.replace(place)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold a folder: of two who add a mark at the same time, none loses the other's."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

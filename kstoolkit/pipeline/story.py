@@ -1,0 +1,407 @@
+"""One user's story: what it did at every level, what was found of it, and what was said of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.findings.finding import DISTINCT, Choice, Findings, expected, of_actions
+from kstoolkit.findings.marks import Marks
+from kstoolkit.formats.actions import checked, in_words, values_in_words
+from kstoolkit.moments import moment_text
+from kstoolkit.records import (
+    Record,
+    Records,
+    Source,
+    Viewed,
+    counted,
+    facts_html,
+    of_source,
+    rows_html,
+)
+from kstoolkit.units import format_count
+from kstoolkit.windows import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from kstoolkit.counters.counters import Counters
+    from kstoolkit.findings.finding import Finding
+    from kstoolkit.findings.incidents import Incidents
+    from kstoolkit.pipeline.run import Run
+    from kstoolkit.windows import Window
+
+
+def utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
+    """Return epoch ms as pandas' timestamps, UTC."""
+    import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+    # In nanoseconds, as is pandas' habit, there would be no year 1 and no year 2300.
+    return pd.DatetimeIndex(epoch_ms.astype("datetime64[ms]")).tz_localize("UTC")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class LevelCounts:
+    """One user's counts in one kind of window, and what was expected of them.
+
+    Parameters
+    ----------
+    window
+        Which kind of window.
+    times_ms, counts
+        Starts of windows (epoch ms UTC, in order) and the events in each; windows that are not
+        there count as 0, or have fewer than ``min_count``.
+    flagged_ms
+        Starts of the windows with a finding.
+    expected_low, expected_high, ceiling
+        Of the finding that most deserves a look, in events a window; ``None`` where there is none.
+    min_count
+        The smallest count that is recorded.
+    ends_ms
+        Of sessions, the time of each one's last event; ``None`` of windows.
+    """
+
+    window: Window
+    times_ms: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    flagged_ms: NDArray[np.int64]
+    expected_low: int | None = None
+    expected_high: int | None = None
+    ceiling: int | None = None
+    min_count: int = 1
+    ends_ms: NDArray[np.int64] | None = None
+
+    @property
+    def window_ends_ms(self) -> NDArray[np.int64]:
+        """When each window, or session, ends, epoch ms UTC."""
+        return self.times_ms + self.window.size_ms if self.ends_ms is None else self.ends_ms
+
+    @property
+    def expected(self) -> str:
+        """The expected range for people, or that it is unknown."""
+        return expected(self.expected_low, self.expected_high) or "unknown (no finding tells)"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return (what, figure) for people."""
+        return [
+            ("windows with counts", format_count(self.counts.size)),
+            ("highest count", format_count(self.counts.max(initial=0))),
+            ("flagged windows", format_count(self.flagged_ms.size)),
+            ("expected", self.expected),
+            ("ceiling", "none" if self.ceiling is None else format_count(self.ceiling)),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        times, ends = self.times_ms.tolist(), self.window_ends_ms.tolist()
+        flagged = np.isin(self.times_ms, self.flagged_ms).tolist()
+        rows = zip(times, ends, self.counts.tolist(), flagged, strict=True)
+        names = ("window_start_ms", "window_end_ms", "count", "flagged")
+        return {
+            "window": self.window.label,
+            **{name: getattr(self, name) for name in _OF_LEVEL},
+            "counts": [dict(zip(names, row, strict=True)) for row in rows],
+        }
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{what} {figure}" for what, figure in self.rows())
+        return f"LevelCounts({self.window.label}: {facts})"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return ``window``, ``window_start``, ``window_end`` (UTC), ``count``, ``flagged``."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+        return pd.DataFrame(
+            {
+                "window": self.window.label,
+                "window_start": utc_times(self.times_ms),
+                "window_end": utc_times(self.window_ends_ms),
+                "count": self.counts,
+                "flagged": np.isin(self.times_ms, self.flagged_ms),
+            }
+        )
+
+
+_OF_LEVEL = ("expected_low", "expected_high", "ceiling", "min_count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class UserHistory(Viewed):
+    """One user's counts over time at every level of the cascade; made by a run.
+
+    Parameters
+    ----------
+    user
+        Who.
+    action
+        What, its parts one behind the other if it has several; ``None`` is all actions together.
+    levels
+        One for each kind of window, the shortest first.
+    findings
+        What was found of them, each window of each level.
+    """
+
+    user: str
+    action: str | None
+    levels: tuple[LevelCounts, ...]
+    findings: Findings
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a window, the levels one below the other.
+
+        Columns are ``window``, ``window_start``, ``window_end`` (UTC), ``count``, ``flagged``.
+        """
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+        return pd.concat([level.to_pandas() for level in self.levels], ignore_index=True)
+
+    def __repr__(self) -> str:
+        return f"UserHistory({self._facts()})"
+
+    def _repr_html_(self) -> str:
+        heads = [what for what, _ in self.levels[0].rows()] if self.levels else []
+        rows = [
+            (level.window.label, *(figure for _, figure in level.rows())) for level in self.levels
+        ]
+        return rows_html(self._facts(), ("window", *heads), rows)
+
+    def _facts(self) -> str:
+        what = "all actions" if self.action is None else repr(self.action)
+        flagged = sum(level.flagged_ms.size for level in self.levels)
+        labels = ", ".join(level.window.label for level in self.levels)
+        return f"{self.user!r}, {what}: {labels}; {counted(flagged, 'flagged windows')}"
+
+
+_Where: TypeAlias = "Mapping[str, str | None]"
+
+
+def user_history(
+    run: Run, user: str, where: _Where, *, findings: pa.Table, about: Finding | None = None
+) -> UserHistory:
+    """Return a user's counts at every level; ``findings`` are of all users.
+
+    The range and ceiling of ``about`` count at its level, by default those of the top finding.
+    """
+    of_user = Findings(findings.filter(pc.equal(findings["user"], user)))
+    settings = run.settings
+    checked(settings.named, list(where), what="where")
+    told = [_is_told(each, where, about) for each in of_user]
+    found = Findings(of_actions(of_user.table.filter(pa.array(told, pa.bool_())), settings.parts))
+    least = (*settings.min_count, *([1] * len(settings.windows)))
+    levels = tuple(
+        _level(run, window, user, where, found, min_count=min_count, about=about)
+        for window, min_count in zip(settings.cascade.levels, least, strict=False)
+    )
+    what = ", ".join(values_in_words(where.values())) if where else None
+    return UserHistory(user=user, action=what, levels=levels, findings=found)
+
+
+def _is_told(finding: Finding, where: _Where, about: Finding | None) -> bool:
+    """Whether a finding is of what a history shows: the same sums, if it is about one."""
+    if about is not None and finding.by != about.by:
+        return False
+    if about is not None and DISTINCT in {finding.kind, about.kind}:  # of items, not of events
+        return (finding.kind, finding.action) == (about.kind, about.action)
+    return where.items() <= finding.parts.items()
+
+
+def _level(
+    run: Run,
+    window: Window,
+    user: str,
+    where: _Where,
+    found: Findings,
+    *,
+    min_count: int,
+    about: Finding | None,
+) -> LevelCounts:
+    counters = run.changelog.counters(window.size_ms, users={user})
+    counters = counters.where(where) if len(counters) else counters
+    times, place = np.unique(counters.start_ms, return_inverse=True)
+    counts = np.zeros(times.size, np.int64)
+    np.add.at(counts, place, counters.count.astype(np.int64))
+    ends = times.copy() if isinstance(window, Session) else None
+    if ends is not None and counters.end_ms is not None:
+        np.maximum.at(ends, place, counters.end_ms)
+    here = Findings(found.table.filter(pc.equal(found.table["window"], window.label)))
+    of_events = Findings(here.table.filter(pc.not_equal(here.table["kind"], DISTINCT)))
+    expecting = next(iter(of_events.top(1)), None)
+    if about and about.window == window.label and about.kind != DISTINCT:
+        expecting = about
+    # A range is of what its rule looks at: beside the sum of several actions it would mislead.
+    is_of_one = len(np.unique(counters.action)) <= 1
+    if expecting is not None and not is_of_one and set(expecting.parts) != set(where):
+        expecting = None
+    return LevelCounts(
+        window=window,
+        times_ms=times,
+        counts=counts,
+        ends_ms=ends,
+        flagged_ms=np.unique(here.table["window_start_ms"].to_numpy()),
+        expected_low=expecting.expected_low if expecting else None,
+        expected_high=expecting.expected_high if expecting else None,
+        ceiling=expecting.ceiling if expecting else None,
+        min_count=min_count,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionShare(Record):
+    """How often a user did one thing, and which share of all it did that is."""
+
+    action: str
+    count: int = of_source(Source.STORE)
+    share: float = of_source(Source.FORMULA)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedOf(Record):
+    """What was expected of an action in a window, or its ceiling, as the newest finding tells."""
+
+    window: str
+    action: str
+    expected_low: int | None = of_source(Source.FORMULA)
+    expected_high: int | None = of_source(Source.FORMULA)
+    ceiling: int | None = of_source(Source.GIVEN)
+
+    @property
+    def in_words(self) -> str:
+        """It for people: ``"expected 0-2 of “edit”"``, with a dash."""
+        limit = "" if self.ceiling is None else f", ceiling {format_count(self.ceiling)}"
+        usual = expected(self.expected_low, self.expected_high) or "unknown"
+        return f"expected {usual} of “{self.action}”{limit}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class UserStory(Viewed):
+    """All that a run knows of one user; made by :meth:`kstoolkit.Run.story`.
+
+    Parameters
+    ----------
+    history
+        Its counts over time at every level, with what was expected, and what was found.
+    actions
+        What it did, by how often; of an action of several parts, these one behind the other.
+    incidents
+        What was found of it, the one that began last first.
+    marks
+        What was said of it, and of its incidents.
+    """
+
+    history: UserHistory
+    actions: Records[ActionShare]
+    incidents: Incidents
+    marks: Marks
+
+    @property
+    def user(self) -> str:
+        """Who."""
+        return self.history.user
+
+    @property
+    def expected(self) -> list[ExpectedOf]:
+        """What was expected in each kind of window, of each action that something was found of."""
+        told: dict[tuple[str, str], ExpectedOf] = {}
+        for each in self.history.findings:  # in the order of time: the newest stays
+            low, high = each.expected_low, each.expected_high
+            told[each.window, each.what] = ExpectedOf(
+                each.window, each.what, low, high, each.ceiling
+            )
+        return list(told.values())
+
+    @property
+    def events(self) -> int:
+        """How many events there are of it, where windows do not hop."""
+        return sum(each.count for each in self.actions)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return (what, figure) for people, in the order of the text."""
+        shares = [f"{each.action} {each.share:.0%}".replace("%", " %") for each in self.actions]
+        more = len(shares) - _MOST_SHARES
+        others = [f"{more:,} others"] if more > 0 else []
+        told = [("events", format_count(self.events))]
+        told += [("actions", ", ".join(shares[:_MOST_SHARES] + others) or "none")]
+        told += [(level.window.label, self._at(level)) for level in self.history.levels]
+        said = "; ".join(mark.sentence for mark in self.marks)
+        return [*told, ("marked", said or "no"), ("incidents", self.incidents.facts())]
+
+    def _at(self, level: LevelCounts) -> str:
+        if not level.counts.size:
+            return "no counts"
+        place, number = int(level.counts.argmax()), level.counts.size
+        when = moment_text(int(level.times_ms[place]))
+        windows = counted(number, "windows" if level.ends_ms is None else "sessions")
+        most = format_count(level.counts[place])
+        told = [f"{windows} with counts, at most {most} ({when})"]
+        told += [f"{level.flagged_ms.size:,} flagged"] if level.flagged_ms.size else []
+        expected = (e.in_words for e in self.expected if e.window == level.window.label)
+        return "; ".join([*told, *expected])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, as ``--json`` prints them."""
+        return {
+            "user": self.user,
+            "events": self.events,
+            "actions": [each.to_dict() for each in self.actions],
+            "levels": [level.to_dict() for level in self.history.levels],
+            "expected": [each.to_dict() for each in self.expected],
+            "incidents": list(self.incidents.to_dicts()),
+            "marks": [each.to_dict() for each in self.marks],
+        }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a window: see :meth:`UserHistory.to_pandas`."""
+        return self.history.to_pandas()
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        width = max(len(what) for what, _ in rows)
+        lines = [self.user, *(f"{what:<{width}}  {told}" for what, told in rows)]
+        for each in self.incidents:
+            mark = "" if each.mark is None else f", {each.mark}"
+            lines += [f"  {each.id}  {each.state}, {each.certainty}{mark}", f"    {each.sentence}"]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"UserStory({self.user!r}: {self.events:,} events, {self.incidents.facts()} incidents)"
+        )
+
+    def _repr_html_(self) -> str:
+        return facts_html(self.rows(), self.user)
+
+
+_MOST_SHARES = 10
+
+
+def user_story(run: Run, user: str, *, findings: pa.Table) -> UserStory:
+    """Return all that a run knows of a user; ``findings`` are of all users."""
+    incidents = run.incidents().of(Choice(user=user, whole=True))
+    ids = incidents.table["id"].to_pylist()
+    marks = [each for each in run.marks.newest() if each.user == user or each.incident in ids]
+    history = user_history(run, user, {}, findings=findings)
+    tumbling = [window for window in run.settings.cascade.windows if window.is_tumbling]
+    window = max(tumbling or run.settings.cascade.levels, key=lambda each: each.size_ms)
+    counters = run.changelog.counters(window.size_ms, users={user})
+    return UserStory(
+        history=history, actions=_shares(counters), incidents=incidents, marks=Marks(marks)
+    )
+
+
+def _shares(counters: Counters) -> Records[ActionShare]:
+    parts = 1 if counters.parts is None else len(counters.parts)
+    actions = in_words(counters.to_batch().column("action").cast(pa.string()), parts)
+    told = pa.table({"action": actions, "count": counters.count.astype(np.int64)})
+    summed = told.group_by("action").aggregate([("count", "sum")])
+    summed = summed.sort_by([("count_sum", "descending"), ("action", "ascending")])
+    total = max(pc.sum(summed["count_sum"]).as_py() or 0, 1)
+    rows = zip(summed["action"].to_pylist(), summed["count_sum"].to_pylist(), strict=True)
+    shares = [ActionShare(action=what, count=n, share=n / total) for what, n in rows]
+    return Records(shares, "actions")
