@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kstoolkit.errors import ConfigurationError, Option
+from kstoolkit.moments import moment_ms
 from kstoolkit.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -224,7 +225,6 @@ def expire_given(expire: str | None) -> dict[str, str] | None:
 def choice_given(user: str | None, action: str | None, since: str | int | None) -> Choice:
     """Return which findings are wanted."""
     from kstoolkit.findings.finding import Choice  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.moments import moment_ms  # noqa: PLC0415
 
     since_ms = None if since is None else moment_ms(since)
     return Choice(user=user or "", action=action or "", since_ms=since_ms)

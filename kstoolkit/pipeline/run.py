@@ -223,6 +223,10 @@ class Run(Viewed):
         given = changelog_of_folder(self.folder.shown, topic, self.options)
         return given.latest_in(self.folder.path / MIRROR)
 
+    @property
+    def _counted(self) -> tuple[Settings, Changelog]:
+        return self.settings, self.changelog
+
     def summary(self) -> RunSummary:
         """Return the run in figures."""
         state_bytes = size_bytes(self.folder.checkpoint / "state")
@@ -278,7 +282,7 @@ class Run(Viewed):
             If there is no such part.
         """
         wanted = dict(where or {}) | ({} if action is None else {"action": action})
-        return user_history(self, user, wanted, findings=self._reported())
+        return user_history(self._counted, user, wanted, findings=self._reported())
 
     @overload
     def story(self, what: str) -> UserStory: ...
@@ -295,9 +299,11 @@ class Run(Viewed):
         """
         reported = self._reported()
         if isinstance(what, str):
-            return user_story(self, what, findings=reported)
+            return user_story(self._counted, what, reported, (self.incidents(), self.marks))
         finding = what
-        return user_history(self, finding.user, finding.parts, findings=reported, about=finding)
+        return user_history(
+            self._counted, finding.user, finding.parts, findings=reported, about=finding
+        )
 
     def counts(
         self,

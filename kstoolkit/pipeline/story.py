@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.counters.counters import Counters
     from kstoolkit.findings.finding import Finding
     from kstoolkit.findings.incidents import Incidents
-    from kstoolkit.pipeline.run import Run
+    from kstoolkit.pipeline.runfolder import Settings
     from kstoolkit.windows import Window
 
 
@@ -183,20 +184,25 @@ _Where: TypeAlias = "Mapping[str, str | None]"
 
 
 def user_history(
-    run: Run, user: str, where: _Where, *, findings: pa.Table, about: Finding | None = None
+    of: tuple[Settings, Changelog],
+    user: str,
+    where: _Where,
+    *,
+    findings: pa.Table,
+    about: Finding | None = None,
 ) -> UserHistory:
     """Return a user's counts at every level; ``findings`` are of all users.
 
     The range and ceiling of ``about`` count at its level, by default those of the top finding.
     """
     of_user = Findings(findings.filter(pc.equal(findings["user"], user)))
-    settings = run.settings
+    settings, changelog = of
     checked(settings.named, list(where), what="where")
     told = [_is_told(each, where, about) for each in of_user]
     found = Findings(of_actions(of_user.table.filter(pa.array(told, pa.bool_())), settings.parts))
     least = (*settings.min_count, *([1] * len(settings.windows)))
     levels = tuple(
-        _level(run, window, user, where, found, min_count=min_count, about=about)
+        _level(changelog, window, user, where, found, min_count=min_count, about=about)
         for window, min_count in zip(settings.cascade.levels, least, strict=False)
     )
     what = ", ".join(values_in_words(where.values())) if where else None
@@ -213,7 +219,7 @@ def _is_told(finding: Finding, where: _Where, about: Finding | None) -> bool:
 
 
 def _level(
-    run: Run,
+    changelog: Changelog,
     window: Window,
     user: str,
     where: _Where,
@@ -222,7 +228,7 @@ def _level(
     min_count: int,
     about: Finding | None,
 ) -> LevelCounts:
-    counters = run.changelog.counters(window.size_ms, users={user})
+    counters = changelog.counters(window.size_ms, users={user})
     counters = counters.where(where) if len(counters) else counters
     times, place = np.unique(counters.start_ms, return_inverse=True)
     counts = np.zeros(times.size, np.int64)
@@ -381,17 +387,21 @@ class UserStory(Viewed):
 _MOST_SHARES = 10
 
 
-def user_story(run: Run, user: str, *, findings: pa.Table) -> UserStory:
-    """Return all that a run knows of a user; ``findings`` are of all users."""
-    incidents = run.incidents().of(Choice(user=user, whole=True))
+def user_story(
+    of: tuple[Settings, Changelog], user: str, findings: pa.Table, known: tuple[Incidents, Marks]
+) -> UserStory:
+    """Return all that a run knows of a user: findings, incidents and marks are of all users."""
+    settings, changelog = of
+    incidents = known[0].of(Choice(user=user, whole=True))
     ids = incidents.table["id"].to_pylist()
-    marks = [each for each in run.marks.newest() if each.user == user or each.incident in ids]
-    history = user_history(run, user, {}, findings=findings)
-    tumbling = [window for window in run.settings.cascade.windows if window.is_tumbling]
-    window = max(tumbling or run.settings.cascade.levels, key=lambda each: each.size_ms)
-    counters = run.changelog.counters(window.size_ms, users={user})
+    marks = [each for each in known[1].newest() if each.user == user or each.incident in ids]
+    tumbling = [window for window in settings.cascade.windows if window.is_tumbling]
+    window = max(tumbling or settings.cascade.levels, key=lambda each: each.size_ms)
     return UserStory(
-        history=history, actions=_shares(counters), incidents=incidents, marks=Marks(marks)
+        history=user_history(of, user, {}, findings=findings),
+        actions=_shares(changelog.counters(window.size_ms, users={user})),
+        incidents=incidents,
+        marks=Marks(marks),
     )
 
 

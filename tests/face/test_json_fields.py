@@ -66,6 +66,9 @@ OF_A_RUN = {
     "evaluate": ["{out} data/labels.json"],
     "find": ["{out}", "{out} --rules {rules}"],
     "findings": ["{out}"],
+    "incidents": ["{out}"],
+    "marks": ["{out}"],
+    "story": ["{out} ivan.mori"],
     "restore": ["{out} {replica}"],
     "summary": ["{out}"],
     "users": ["{out}"],
@@ -113,6 +116,7 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plac
     answer = answered("run", "data/sample", *COLUMNS, *how)
     assert (answer.code, answer.err) == (0, "")
     assert answered("restore", out, folder / "replica", "--quiet").code == 0
+    assert answered("mark", out, "ivan.mori", "muted", "--why", "tried").code == 0
     return Place(out, rules, folder / "replica", answer.out)
 
 

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from kstoolkit.findings.incidents import Incidents
 
 HOUR = 3_600_000
-LIMIT = {"rule": "Ceiling 25 per 1 hour", "kind": "Ceiling", "ceiling": 25, **UNKNOWN}
+LIMIT: dict[str, Any] = {
+    "rule": "Ceiling 25 per 1 hour",
+    "kind": "Ceiling",
+    "ceiling": 25,
+    **UNKNOWN,
+}
 FAR = 1 << 50
 
 
@@ -140,7 +145,7 @@ def test_certainty_follows_the_least_probable_finding(chances: list[float], grad
 
 
 def test_a_campaign_is_of_its_action_and_of_no_user() -> None:
-    crowd = {"kind": "Campaign", "rule": "Campaign 1 hour", "user": "(newcomers)"}
+    crowd: dict[str, Any] = {"kind": "Campaign", "rule": "Campaign 1 hour", "user": "(newcomers)"}
     rows = [at(10, **crowd), at(10, **crowd | {"action": "Talk"}), at(10, user="(newcomers)")]
     found = incidents_of(told(rows), reached_ms=0)
     assert sorted(str(each.user) for each in found) == ["(newcomers)", "None", "None"]

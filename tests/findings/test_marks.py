@@ -46,7 +46,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def known(user: str, **more: str) -> Mark:
-    return mark_of(user, "known", **more)  # type: ignore[arg-type]
+    return mark_of(user, "known", **more)
 
 
 @pytest.mark.parametrize("user", HOSTILE)
