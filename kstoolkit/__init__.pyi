@@ -43,6 +43,7 @@ from .pipeline.results import read_counts as read_counts
 from .pipeline.run import Run as Run
 from .pipeline.run import load_run as load_run
 from .pipeline.unless import ask_unless as ask_unless
+from .pipeline.whatif import what_if as what_if
 from .plots.users import plot_users as plot_users
 from .replica.listening import RestoreHistory as RestoreHistory
 from .replica.windowstore import WindowStore as WindowStore

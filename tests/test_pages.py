@@ -42,7 +42,7 @@ PAGES = ("README.md", "docs/first_ten_minutes.md", *(f"docs/guides/{name}.md" fo
 SHOWN = {
     *("restore", "get", "inspect", "levels", "memory", "log", "advice", "profile"),
     *("compare-profiles", "stores", "rows", "growth", "diff", "export"),
-    *("findings", "users", "counts", "compact", "report"),
+    *("findings", "users", "counts", "compact", "report", "what-if"),
 }
 """The commands that are shown with what they print."""
 

@@ -61,6 +61,7 @@ GROUPS = {
             ),
             "load_rules",
             "find",
+            "what_if",
             "evaluate",
             "plot_users",
         ),

@@ -105,6 +105,7 @@ for command in (
 ):
     app.command(command.__name__)(ending(command))
 app.command("dead-letters")(ending(results.dead_letters))
+app.command("what-if")(ending(results.what_if))
 app.command("compare-profiles")(ending(lab.compare_profiles))
 app.add_typer(samples, name="data")
 samples.command("fetch")(ending(results.fetch))

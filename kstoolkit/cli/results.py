@@ -1,7 +1,7 @@
 """Commands that read what a run left, look after it, or bring events: none of them starts Spark.
 
-``findings``, ``users``, ``counts``, ``summary``, ``report``, ``find``, ``evaluate`` · ``compact``,
-``doctor`` · ``simulate``, ``data fetch``.
+``findings``, ``users``, ``counts``, ``summary``, ``report``, ``find``, ``what-if``, ``evaluate`` ·
+``compact``, ``doctor`` · ``simulate``, ``data fetch``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kstoolkit.cli.options import (
     by_given,
     expire_given,
     optional,
+    required,
     settings_in,
     switch,
     where_given,
@@ -155,6 +156,37 @@ def find(
     chosen = DEFAULT_RULES if rules is None else load_rules(rules)
     found = judged(out, chosen)
     _print_findings(found, found.unjudged or 0, as_json=as_json, limit=limit)
+
+
+def what_if(
+    out: str = options.OUT,
+    *,
+    rules: str = required("FILE", "A TOML file of the rules to look for instead."),
+    since: str | None = optional("T", "Only incidents that end after this moment.", "all"),
+    kafka_config: str | None = options.KAFKA_CONFIG,
+    as_json: bool = options.AS_JSON_OBJECT,
+    limit: int = options.LIMIT,
+) -> None:
+    """Say which incidents other rules would gain and lose.
+
+    They judge the counts that there are. The fields of --json: since_ms, until_ms (epoch ms UTC),
+    days; before and after of users, incidents, findings, learnt (findings of rules that learn) and
+    budget; some of them a day; kept (how many), users_gained, users_lost, gained and lost.
+    """
+    from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads pandas
+    from kstoolkit.pipeline.whatif import what_if as asked  # noqa: PLC0415
+
+    run = load_run(out, options=settings_in(kafka_config))
+    found = asked(run, rules, since=moment_given(since))
+    if as_json:
+        print_json([found.to_dict()])
+        return
+    for line in str(found).splitlines():
+        say(line)
+    for name, some in (("gained", found.gained), ("lost", found.lost)):
+        for each in some.top(limit):
+            say(f"{name}: {each.sentence}")
+        announce(min(limit, len(some)), len(some), name, "--json prints all; --limit N more")
 
 
 def evaluate(

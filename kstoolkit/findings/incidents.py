@@ -16,7 +16,7 @@ together what it held together.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from html import escape
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from kstoolkit.findings.finding import Choice, Finding
-    from kstoolkit.findings.peers import Integers
+    from kstoolkit.findings.peers import Flags, Integers
     from kstoolkit.units import Duration
 
 GAP = "3 hours"
@@ -214,9 +214,7 @@ class Incident(Viewed):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a table of one row, with the columns of :meth:`Incidents.to_pandas`."""
-        import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
-
-        return _with_times(pd.DataFrame([self.to_dict()], columns=list(_NAMES)))
+        return frame_of([self.to_dict()])
 
     def __repr__(self) -> str:
         when = f"{self.since:%Y-%m-%d %H:%M} to {self.until:%Y-%m-%d %H:%M} UTC"
@@ -321,6 +319,25 @@ class Incidents(Viewed, Sequence[Incident]):
             wanted &= np.asarray(pc.equal(self.table["state"], state))
         return self._taken(np.flatnonzero(wanted))
 
+    def where(self, chosen: Flags) -> Incidents:
+        """Return those that are chosen, in their order."""
+        return self._taken(np.flatnonzero(chosen))
+
+    def touching(self, others: Incidents, gap: Duration = GAP) -> Flags:
+        """Return of each whether it touches one of others: of the same user, or campaign."""
+        both, here = (self, others), len(self)
+        firsts = [each.evidence.table.take(each.table["first"]) for each in both]
+        names = ("since_ms", "until_ms")
+        begin, end = (np.concatenate([integers(e.table, n) for e in both]) for n in names)
+        spans = np.stack([begin, end + parse_duration(gap)])
+        times, rank = np.unique(spans, return_inverse=True)
+        # Of two parties, all that one does comes before all that the other does.
+        begin, end = rank.reshape(2, -1) + _parties(pa.concat_tables(firsts)) * len(times)
+        order = here + np.argsort(begin[here:])
+        last = np.searchsorted(begin[order], end[:here], side="right") - 1
+        reach = np.append(np.maximum.accumulate(end[order]), -1)
+        return np.asarray(reach[last] >= begin[:here])
+
     def named(self, name: str) -> Incident:
         """Return the one whose id this is, or begins with this; it has to be one alone."""
         ids = self.table["id"]
@@ -359,9 +376,7 @@ class Incidents(Viewed, Sequence[Incident]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a tidy table: one row an incident, times as UTC timestamps, with its sentence."""
-        import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
-
-        return _with_times(pd.DataFrame(list(self.to_dicts()), columns=list(_NAMES)))
+        return frame_of(self.to_dicts())
 
     def __repr__(self) -> str:
         return f"Incidents({self.facts()})"
@@ -406,8 +421,11 @@ _NAMES = (
 _NUMBERS = ("excess", "peak_ceiling", "peak_expected_low", "peak_expected_high")
 
 
-def _with_times(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame of incidents with timestamps in the place of epoch ms."""
+def frame_of(rows: Iterable[dict[str, Any]], *more: str) -> pd.DataFrame:
+    """Return plain dictionaries of incidents as a frame; in front, what more each has."""
+    import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
+
+    frame = pd.DataFrame(list(rows), columns=[*more, *_NAMES])
     for name in [name for name in _NAMES if name.endswith("_ms")]:
         times = frame[name].astype("int64").astype("datetime64[ms, UTC]")
         frame = frame.assign(**{name: times}).rename(columns={name: name.removesuffix("_ms")})
@@ -466,7 +484,8 @@ def incidents_of(
     of, row = of[there], row[there]
     if not len(row):
         return Incidents.none()
-    order = np.lexsort((integers(told.findings, "window_start_ms")[row], of))
+    by_window = pc.sort_indices(told.findings, [(name, "ascending") for name in _BY_WINDOW])
+    order = np.lexsort((np.argsort(by_window)[row], of))
     of, row = of[order], row[order]
     first = np.flatnonzero(np.diff(of, prepend=-1))
     evidence, number = told.findings.take(pa.array(row)), of[first]
@@ -503,18 +522,16 @@ def incidents_of(
 
 
 _KEPT = FINDINGS_SCHEMA.names
+_BY_WINDOW = ("window_start_ms", "window_ms", "rule", "action")
 
 
 def _batches(tables: Sequence[pa.Table]) -> Integers:
-    """Return in the how manieth batch each row was told."""
-    numbers, before = [np.zeros(0, np.int64)], 0
-    for table in tables:
-        batch = np.zeros(table.num_rows, np.int64)
-        if "batch" in table.column_names:
-            batch = integers(table, "batch")
-        numbers.append(before + np.cumsum(np.diff(batch, prepend=-1) != 0))
-        before = int(numbers[-1].max(initial=before))
-    return np.concatenate(numbers)
+    """Return in the how manieth batch each row was told; of one batch there may be many tables."""
+    told = [
+        integers(each, "batch") if "batch" in each.column_names else np.full(len(each), ~number)
+        for number, each in enumerate(tables)
+    ]
+    return np.cumsum(np.diff(np.concatenate(told), prepend=0) != 0)
 
 
 def _spans(findings: pa.Table) -> tuple[Integers, Integers]:
@@ -532,6 +549,7 @@ class _Growth:
         self.openers = np.zeros(0, np.int64)
         self._findings, self._gap_ms = findings, gap_ms
         self._begin, self._end = _spans(findings)
+        self._start = integers(findings, "window_start_ms")
         self._rows: list[list[int]] = []
         self._into: dict[int, int] = {}
         self._opened: list[int] = []
@@ -582,7 +600,8 @@ class _Growth:
 
     def _open(self, part: list[int]) -> int:
         self._rows.append([])
-        self._opened.append(min(part, key=lambda row: (self._begin[row], self._end[row])))
+        told = (self._begin, self._end, self._start)  # in no way by the order of rows
+        self._opened.append(min(part, key=lambda row: [each[row] for each in told]))
         return len(self._rows) - 1
 
     def _name(self) -> None:

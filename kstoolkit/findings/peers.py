@@ -40,7 +40,10 @@ def encoded(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, Integers]:
         column = pa.chunked_array([column])
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    whole = _one_chunk(column.unify_dictionaries())
+    first = column.chunk(0).dictionary if column.num_chunks else None
+    if not all(each.dictionary.equals(first) for each in column.chunks):
+        column = column.unify_dictionaries()  # which takes each of them up, were they the same
+    whole = _one_chunk(column)
     codes = whole.indices.to_numpy()
     texts = whole.dictionary.cast(pa.string())
     used = np.zeros(len(texts), bool)

@@ -275,20 +275,26 @@ def find_in_windows(levels: Mapping[Any, pa.Table], rules: Sequence[Rule]) -> Fi
     """
     counts = {as_window(window): table for window, table in levels.items()}
     check_windows(rules, counts)
+    parts = next((parts_in(table.schema) for table in counts.values()), None)
+    found, unjudged = judged_in_windows(counts, rules, parts)
+    return Findings(of_actions(with_levels(fold_stories(found), counts), parts, unjudged))
+
+
+def judged_in_windows(
+    counts: Mapping[Window, pa.Table], rules: Sequence[Rule], parts: Sequence[str] | None
+) -> tuple[pa.Table, int]:
+    """Return what rules find in complete counts, each window; and how many can't be judged."""
     for rule in rules:
         if isinstance(rule, Distinct):
             message = f"The rule {rule.name!r} looks at items, and counts have none."
             raise ConfigurationError(message, hint="Give it to the run that counts the events.")
-    parts = next((parts_in(table.schema) for table in counts.values()), None)
     rules = of_parts(rules, ("action",) if parts is None else parts)
     found = [
         _found(window, by_parts(table, by), rules, by)
         for window, table in counts.items()
         for by in bys_on(rules, window)
     ]
-    folded = fold_stories(merge_findings([table for table, _ in found]))
-    unjudged = sum(number for _, number in found)
-    return Findings(of_actions(with_levels(folded, counts), parts, unjudged))
+    return merge_findings([table for table, _ in found]), sum(number for _, number in found)
 
 
 def by_parts(counts: pa.Table, by: By) -> pa.Table:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, as_rules, windowed
+from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, as_rules, check_windows, windowed
 from kstoolkit.findings.stories import find_in_windows
+from kstoolkit.pipeline.batches import told_after
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.windows import as_window, length_label
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kstoolkit.findings.finding import Findings
     from kstoolkit.findings.rules import Rule
     from kstoolkit.pipeline.run import Run
+    from kstoolkit.pipeline.runfolder import Settings
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
@@ -47,11 +49,11 @@ def find(
     """
     where = Path(path if isinstance(path, str | os.PathLike) else path.folder.path)
     changelog, rules = Changelog.open(where), as_rules(rules)
-    settings = RunFolder(where).settings()
+    folder = RunFolder(changelog.path.parent)
+    settings = folder.settings()
     counted = () if settings is None else settings.cascade.levels
     if settings is not None:
-        for window, least in zip(counted, settings.cascade.min_count, strict=True):
-            _check_whole(rules, window, least)
+        check_counted(rules, folder, settings)
     kinds = {rule.window.size_ms: rule.window for rule in windowed(rules)}
     kinds |= {window.size_ms: window for window in counted}
     levels: dict[Window | Duration, pa.Table] = {
@@ -61,14 +63,17 @@ def find(
     return find_in_windows(levels, rules)
 
 
-def _check_whole(rules: Sequence[Rule], window: Window, least: int) -> None:
-    """Raise if a rule needs counts of a window that were left out, being below the least."""
+def check_counted(rules: Sequence[Rule], folder: RunFolder, settings: Settings) -> None:
+    """Raise a ConfigurationError unless a run kept all counts that the rules need."""
+    check_windows(rules, settings.cascade.levels)
+    least = dict(zip(settings.windows, settings.min_count, strict=False))
+    earlier = told_after(folder, columns=("left_out",)).sums("left_out")
     for rule in windowed(rules):
-        if rule.window != window or least <= 1:
-            continue
-        is_above = isinstance(rule, Ceiling) and rule.by is None and rule.count + 1 >= least
-        if not is_above:
-            message = f"The rule {rule.name!r} needs all counts of {window.label}, and min_count "
-            message += f"left out those below {least}."
+        below, label = least.get(rule.window.label, 1), rule.window.label
+        may = rule.count + 1 if isinstance(rule, Ceiling) and rule.by is None else 1
+        if below > may or (below == 1 and earlier.get(label, 0)):
+            which = f"those below {below}" if below > 1 else "some in an earlier run"
+            message = f"The rule {rule.name!r} needs all counts of {label}, and min_count left "
+            message += f"out {which}."
             hint = "What was found while it was counted is in its findings, which saw all of them."
             raise ConfigurationError(message, hint=hint)

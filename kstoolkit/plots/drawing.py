@@ -23,6 +23,7 @@ _DRAWN_BY: dict[str, str] = {
     "Findings": "users.plot_findings",
     "Incidents": "users.plot_incidents",
     "Incident": "users.plot_incident",
+    "WhatIf": "users.plot_what_if",
     "Evaluation": "users.plot_evaluation",
     "Records[Point]": "users.plot_curve",
     "Run": "run.plot_run",

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.findings.finding import Findings, expected
 from kstoolkit.findings.finding import ends_ms as window_ends_ms
-from kstoolkit.findings.finding import expected
 from kstoolkit.findings.incidents import CERTAINTIES, OPEN
 from kstoolkit.findings.ranking import FOUND_COUNTS, MOST_FOUND
 from kstoolkit.formats.actions import action_in_words
@@ -63,9 +64,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from kstoolkit.findings.evaluation import Evaluation, Point
-    from kstoolkit.findings.finding import Finding, Findings
+    from kstoolkit.findings.finding import Finding
     from kstoolkit.findings.incidents import Incident, Incidents
     from kstoolkit.pipeline.story import LevelCounts, UserHistory, UserStory
+    from kstoolkit.pipeline.whatif import WhatIf
     from kstoolkit.records import Records
     from kstoolkit.replica.records import UserCounts
     from kstoolkit.windows import Window
@@ -564,6 +566,24 @@ def _draw_spans(axes: Axes, some: list[Incident], names: list[str], color: str) 
     grade = some[0].certainty
     name = legend_name(f"{grade} ({len(some):,})")
     axes.hlines(rows, first, last, color=color, linewidth=widths, label=name, zorder=3)
+
+
+def plot_what_if(found: WhatIf, *, ax: Axes | None = None) -> Axes:
+    """Return incidents over time that other rules gain, lose and keep, as findings are drawn."""
+    told = [_spans(getattr(found, name), name) for name in ("gained", "lost", "kept")]
+    incidents = Findings(pa.concat_tables(told))
+    axes, total = plot_findings(incidents, ax=ax), len(incidents)
+    notes = few_of("{} of {} incidents are drawn", min(total, _MOST_POINTS), total)
+    return captioned(axes, found.seen, x="time of the incident, UTC", notes=notes)
+
+
+def _spans(some: Incidents, change: str) -> pa.Table:
+    """Return incidents as findings: each by its peak, from when until when it is."""
+    told, kind = some.evidence.table.take(some.table["peak"]), pa.repeat(change, len(some))
+    span = {"window_start_ms": some.table["since_ms"], "session_end_ms": some.table["until_ms"]}
+    for name, column in {"kind": kind, **span}.items():
+        told = told.set_column(told.schema.get_field_index(name), name, column)
+    return told
 
 
 def plot_evaluation(found: Evaluation, *, ax: Axes | None = None) -> Axes:

@@ -12,7 +12,18 @@ from kstoolkit.cli.application import app
 from tests.cli.commands import PROGRAM, given
 
 COMMANDS = [
-    *("run", "findings", "users", "counts", "summary", "report", "find", "compact", "simulate"),
+    *(
+        "run",
+        "findings",
+        "users",
+        "counts",
+        "summary",
+        "report",
+        "find",
+        "what-if",
+        "compact",
+        "simulate",
+    ),
     *(
         "data fetch",
         "produce",

@@ -88,6 +88,8 @@ WRONG_ABOUT_RUNS = [
     "find TMP/nothing",
     f"find {RUN} --rules TMP/no.toml",
     f"find {RUN} --rules TMP/events.json",
+    f"what-if {RUN}",
+    f"what-if {RUN} --rules TMP/no.toml",
     "report TMP/nothing",
     "compact TMP/nothing",
     f"run TMP/no.json {GIVEN}",

@@ -71,6 +71,7 @@ OF_A_RUN = {
     "story": ["{out} ivan.mori"],
     "restore": ["{out} {replica}"],
     "summary": ["{out}"],
+    "what-if": ["{out} --rules {rules}"],
     "users": ["{out}"],
     "get": ["{replica} --user ivan.mori --window '1 hour' --at 2026-03-03T20:30Z"],
     "compact": ["{out}"],

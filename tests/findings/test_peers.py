@@ -16,6 +16,7 @@ from kstoolkit.findings.peers import (
     FEWEST_WINDOWS,
     MOMENTS_SCHEMA,
     POOLS_SCHEMA,
+    encoded,
     first_terms,
     grid_ms,
     moments_of,
@@ -34,6 +35,27 @@ if TYPE_CHECKING:
     """An action, and a count in each window of history."""
 
 NOT_SUMMED = ("window_start_ms", "action", "octave")
+
+
+TEXTS = st.lists(st.sampled_from(["a", "b", "", "ä", "name"]), max_size=9)
+
+
+@given(st.lists(TEXTS, max_size=5), TEXTS)
+def test_texts_are_told_by_code_however_they_lie_in_chunks(
+    chunks: list[list[str]], more: list[str]
+) -> None:
+    shared = pa.array([*"cab", "", "ä", "name"])
+    places = {text: place for place, text in enumerate(shared.to_pylist())}
+    codes = [pa.array([places[text] for text in chunk], pa.int32()) for chunk in chunks]
+    of_one = [pa.DictionaryArray.from_arrays(each, shared) for each in codes]
+    of_several = [pa.array(chunk, pa.string()).dictionary_encode() for chunk in chunks]
+    kind = pa.dictionary(pa.int32(), pa.string())
+    last = pa.array(more, pa.string()).dictionary_encode()
+    for told in (of_one, of_several, [*of_one, last], [pa.array(c, pa.string()) for c in chunks]):
+        right = [text for chunk in told for text in chunk.to_pylist()]
+        texts, places_of = encoded(pa.chunked_array(told, told[0].type if told else kind))
+        assert texts.take(pa.array(places_of)).to_pylist() == right
+        assert set(texts.to_pylist()) == set(right)
 
 
 def moments(cells: Cells, start_ms: int = 0, rhythm: list[complex] | None = None) -> pa.Table:
