@@ -33,7 +33,7 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test test-long bench bench-keys bench-worlds bench-years soak lab notebooks docs lint clean chromium jdk classes compiled
+.PHONY: run test test-long bench bench-keys bench-worlds bench-years soak lab notebooks docs lint clean chromium alertmanager jdk classes compiled
 .PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:
 
@@ -42,10 +42,10 @@ run: installed
 	$(BIN)/kstoolkit findings out
 	$(BIN)/kstoolkit report out --html out/report.html
 
-test: installed-for-tests chromium jdk classes
+test: installed-for-tests chromium alertmanager jdk classes
 	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),$(TOGETHER) -m "not long")
 
-test-long: installed-for-tests chromium jdk classes
+test-long: installed-for-tests chromium alertmanager jdk classes
 	$(BIN)/python -m pytest $(TOGETHER) -m "long or hypothesis" --hypothesis-profile=thorough
 
 bench: installed-for-tests
@@ -107,6 +107,10 @@ $(INSTALLED): $(BIN)/python
 # The browser tests drive the system's Chromium.
 chromium: installed-for-tests
 	@$(BIN)/python -m tests.browser.chromium
+
+# Alerts are sent to a real Alertmanager.
+alertmanager: installed-for-tests
+	@$(BIN)/python -m tests.alertmanager
 
 # The setters that are written for Kafka Streams are compiled and used.
 jdk: installed-for-tests

@@ -32,6 +32,9 @@ from .operations.metrics import serve_metrics as serve_metrics
 from .operations.reset import reset as reset
 from .operations.sparkmemory import spark_memory as spark_memory
 from .operations.topicstore import open_topic as open_topic
+from .pipeline.alerting import alertmanager as alertmanager
+from .pipeline.alerting import load_alerts as load_alerts
+from .pipeline.alerting import webhook as webhook
 from .pipeline.dataframes import count_sessions as count_sessions
 from .pipeline.dataframes import count_sliding as count_sliding
 from .pipeline.dataframes import count_windows as count_windows

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
-MOST_MODULES = 260
+MOST_MODULES = 261
 """They were 240. By which laws simulated users act, what findings are worth by labels, what no
 single count shows, how many different items there were, whether a cell has a rhythm of the day, and
-how rules stand in files, are questions of their own; so is how an application is in all."""
-MOST_LINES = 84_600
-MOST_LINES_OF_CODE = 48_100
+how rules stand in files, are questions of their own; so is how an application is in all. What is
+one incident, what people say of it, a user's story, what goes out of it, and what other rules would
+have told, are six."""
+MOST_LINES = 85_300
+MOST_LINES_OF_CODE = 48_500
 """They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 400
 lines more than were saved: what tells a fault from damage and what a file held, reads logs' times,
 folds batches in tiers, and has counts come out as DataFrames. Actions of several parts took 1,500:
@@ -38,7 +40,8 @@ user touched, and peers of one kind alone, took 350. A rhythm of the day took 13
 which more lines of words went. That a profile tells what was set, and why, apart from what is left,
 took 200. How an application is in all, what its engine tells of it, memory by column family and for
 a pod, errors in logs, who reads what in a group, and files that are held open took 2,600, and
-lines of words in the other rooms went for them."""
+lines of words in the other rooms went for them. From findings to incidents, their marks, alerts,
+stories, and what other rules would have told, it is 2,470."""
 MOST_IMPORTS = 1_370
 """Between modules, as a module is imported: types alone and imports inside functions apart. It was
 1,100; three new rooms for what a file held, what comes out, and what is tidied, have 16 doors, and

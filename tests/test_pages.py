@@ -35,8 +35,8 @@ pytestmark = pytest.mark.timeout(900)
 
 ROOT = Path(__file__).parents[1]
 GUIDES = (
-    *("count", "find", "parts", "sessions", "dataframes", "kafka", "operations", "cluster"),
-    *("replicas", "questions", "stores", "checkup", "oom", "slow", "lab"),
+    *("count", "find", "parts", "sessions", "dataframes", "kafka", "operations"),
+    *("alerts", "cluster", "replicas", "questions", "stores", "checkup", "oom", "slow", "lab"),
 )
 PAGES = ("README.md", "docs/first_ten_minutes.md", *(f"docs/guides/{name}.md" for name in GUIDES))
 SHOWN = {

@@ -103,6 +103,7 @@ GROUPS = {
         title="Operate",
         text="How a run or a group stands, what it takes, and how it is set back.",
         names=(
+            *("alertmanager", "webhook", "load_alerts"),
             *("assignment", "checkup", "lag", "reset", "serve_metrics", "spark_memory"),
             *("read_metrics", "read_progress"),
         ),

@@ -136,6 +136,12 @@ FINDINGS_TO = optional(
     "Send findings, as JSON, to kafka://host:port/topic too; made if missing.",
     "to OUT alone",
 )
+ALERT_TO = optional(
+    "URL",
+    "Tell this Alertmanager, or webhook, of incidents; several times, each. [[alert]] in --rules "
+    "does so too.",
+    "nobody",
+)
 GIVE_UP_AFTER = optional(
     "DURATION", "With topics: how long brokers that do not answer are waited for.", "10 minutes"
 )

@@ -153,7 +153,7 @@ def find(
     from kstoolkit.findings.rules import DEFAULT_RULES  # noqa: PLC0415
     from kstoolkit.pipeline.find import find as judged  # noqa: PLC0415
 
-    chosen = DEFAULT_RULES if rules is None else load_rules(rules)
+    chosen = DEFAULT_RULES if rules is None else load_rules(rules) or DEFAULT_RULES
     found = judged(out, chosen)
     _print_findings(found, found.unjudged or 0, as_json=as_json, limit=limit)
 

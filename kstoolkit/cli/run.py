@@ -112,6 +112,7 @@ def run(
     changelog: str | None = options.CHANGELOG,
     blocks: bool = options.BLOCKS,
     findings_to: str | None = options.FINDINGS_TO,
+    alert_to: list[str] | None = options.ALERT_TO,
     give_up_after: str | None = options.GIVE_UP_AFTER,
     kafka_config: str | None = options.KAFKA_CONFIG,
     master: str | None = optional(
@@ -138,6 +139,7 @@ def run(
     from kstoolkit.cli import counting  # noqa: PLC0415 - loads Spark
     from kstoolkit.events.sources import files  # noqa: PLC0415 - loads Arrow
     from kstoolkit.findings.rulefiles import load_rules  # noqa: PLC0415
+    from kstoolkit.pipeline.alerting import load_alerts  # noqa: PLC0415
     from kstoolkit.pipeline.pipeline import Pipeline  # noqa: PLC0415
 
     columns: dict[str, Any] = {
@@ -172,7 +174,8 @@ def run(
             lateness=lateness,
             expire=options.expire_given(expire),
         ),
-        rules=None if rules is None else load_rules(rules),
+        rules=None if rules is None else load_rules(rules) or None,
+        alert_to=[*(alert_to or ()), *(() if rules is None else load_alerts(rules))],
         buckets=buckets,
         time="processing" if processing_time else "event",
     )

@@ -43,7 +43,7 @@ _KINDS: Mapping[str, type[Rule]] = {
 
 
 def load_rules(path: str | Path) -> tuple[Rule, ...]:
-    """Return the rules of a TOML file, in its order.
+    """Return the rules of a TOML file, in its order; none if it has ``[[alert]]`` tables alone.
 
     Parameters
     ----------
@@ -55,6 +55,11 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
     ConfigurationError
         If the file is missing or no TOML, or a rule in it makes no sense.
     """
+    return _rules_of(tables_of(path), str(path))
+
+
+def tables_of(path: str | Path) -> dict[str, list[dict[str, Any]]]:
+    """Return what a file of rules holds, as it is written: a list each of ``rule``, ``alert``."""
     where = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")  # some editors mark it so
@@ -64,25 +69,30 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
     except UnicodeDecodeError as error:
         message = f"{where} is no UTF-8 from byte {error.start} on, and so no TOML."
         raise ConfigurationError(message, hint="Save it as UTF-8.") from error
-    return _rules_from_toml(text, where)
+    return _tables(text, where)
 
 
-def _rules_from_toml(text: str, where: str = "TOML") -> tuple[Rule, ...]:
-    """Return the rules of a TOML document, in its order; errors call it ``where``."""
+def _tables(text: str, where: str) -> dict[str, list[dict[str, Any]]]:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = f"{where} is no TOML: {error}."
         raise ConfigurationError(message, hint=_EXAMPLE) from error
-    tables = document.pop("rule", None)
-    if document:
-        raise _unknown(where, "table", next(iter(document)), ["rule"])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        message = f"{where} has no [[rule]] table."
-        raise ConfigurationError(message, hint=_EXAMPLE)
-    return tuple(
-        _rule(table, f"{where}, rule {number}") for number, table in enumerate(tables, start=1)
-    )
+    for name, tables in (document or {"rule": None}).items():
+        if name not in _TABLES:
+            raise _unknown(where, "table", name, list(_TABLES))
+        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+            message = f"{where} has no [[{name}]] table."
+            raise ConfigurationError(message, hint=_EXAMPLE)
+    return {name: document.get(name, []) for name in _TABLES}
+
+
+_TABLES = ("rule", "alert")
+
+
+def _rules_of(tables: Mapping[str, Iterable[Mapping[str, Any]]], where: str) -> tuple[Rule, ...]:
+    numbered = enumerate(tables["rule"], start=1)
+    return tuple(_rule(table, f"{where}, rule {number}") for number, table in numbered)
 
 
 _EXAMPLE = "A rule reads: [[rule]], kind = 'Ceiling', window = '1 minute', count = 100."

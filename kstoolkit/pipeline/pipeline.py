@@ -53,6 +53,14 @@ from kstoolkit.findings.rules import (
 )
 from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
 from kstoolkit.pipeline import stream
+from kstoolkit.pipeline.alerting import (
+    BOUNDED_MS,
+    LIVE_MS,
+    STOP_SECONDS,
+    Alerting,
+    Receiver,
+    receivers_of,
+)
 from kstoolkit.pipeline.batches import keep_state_size
 from kstoolkit.pipeline.failure import Restart, run_failed
 from kstoolkit.pipeline.feeds import FileFeedPlan
@@ -151,6 +159,9 @@ class Pipeline:
         :class:`~kstoolkit.pipeline.results.BatchOutput`, before the batch is said to be done: a
         batch that is cut off comes again, under the same id. If it raises, the run ends with what
         it raised, or tries again if it is live and to be restarted.
+    alert_to
+        Who is told of incidents, one or several: :func:`~kstoolkit.pipeline.alerting.alertmanager`,
+        :func:`~kstoolkit.pipeline.alerting.webhook`, or an address that tells which it is.
 
     Examples
     --------
@@ -168,6 +179,7 @@ class Pipeline:
     findings_to: KafkaFindings | None = None
     time: Literal["event", "processing"] = "event"
     on_batch: Callable[[BatchOutput], object] | None = None
+    alert_to: Receiver | str | Sequence[Receiver | str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -175,6 +187,7 @@ class Pipeline:
             message = f"buckets is {self.buckets}: users have to lie somewhere."
             raise ConfigurationError(message, hint="Give 1 or more; the default is 8.")
         check_windows(self.judged_by, self.cascade.levels)
+        receivers_of(self.alert_to)
         _check_apart(self.source, self.changelog, self.findings_to)
         if self.cascade.sessions and self.time == "processing":
             message = "Sessions are counted by the events' own time."
@@ -246,7 +259,10 @@ class Pipeline:
             ready = partial(
                 _prepare, self, folder, master=master, limits=limits, live=False, set_aside=chosen
             )
-            ready(shown.say).finish(shown, ready)
+            job = ready(shown.say)
+            told = receivers_of(self.alert_to)
+            with Alerting(folder, told, shown.say, lasts_ms=BOUNDED_MS) as alerting:
+                job.finish(shown, ready, alerting.batch_ended)
         return Run(folder, options=_connection(self))
 
     def start(
@@ -308,10 +324,14 @@ class Pipeline:
             job = ready(shown.say)
             shown.begin(None)
             tidying = Tidying(folder, pipeline.cascade, shown.say)
+            told = receivers_of(self.alert_to)
+            alerting = Alerting(folder, told, shown.say, lasts_ms=LIVE_MS)
+            undone.callback(alerting.close)
 
             def on_batch(done: MicroBatch) -> None:
                 shown.batch(done)
                 tidying.batch_ended()
+                alerting.batch_ended(done)
 
             query = job.supervised(
                 ready, on_batch, shown.say, restart=_restart(restart), processingTime=every
@@ -321,6 +341,7 @@ class Pipeline:
         options = _connection(self)
         run = Run(folder, query=query, hold=hold, progress=shown, options=options)
         run.closes.callback(tidying.close)
+        run.closes.callback(alerting.close, STOP_SECONDS)
         return run
 
 
@@ -559,8 +580,13 @@ class _Job:
             ).set_aside
         return query
 
-    def finish(self, progress: Progress, prepare: Prepare) -> None:
-        """Run to the end of the input, whatever of it passes."""
+    def finish(
+        self,
+        progress: Progress,
+        prepare: Prepare,
+        beside: Callable[[MicroBatch], None] = lambda _: None,
+    ) -> None:
+        """Run to the end of the input, whatever of it passes; ``beside`` is told of each batch."""
         source = self.pipeline.source
         paths = input_paths(source, self.folder) if isinstance(source, Files) else []
         reached = InputProgress(self.folder.ledger, self.folder.checkpoint, paths)
@@ -569,6 +595,7 @@ class _Job:
         def on_batch(done: MicroBatch) -> None:
             progress.reach(reached.after(done.batch))
             progress.batch(done)
+            beside(done)
 
         def again(tell: Log, sleep: Sleep) -> _Job:
             return replace(prepare(tell, sleep), ending=self.ending)  # the run is the same
