@@ -127,7 +127,7 @@ def findings(
     as_json: bool = options.AS_JSON,
     limit: int = options.LIMIT,
 ) -> None:
-    """Print what was found, each story once: the evidence of incidents.
+    """Print what was found: the evidence of incidents.
 
     The fields of --json: rule, user, action, window, window_start_ms (epoch ms UTC), count,
     expected_low, expected_high, probability, sentence, and more. Null is unknown.

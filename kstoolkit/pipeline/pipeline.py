@@ -36,6 +36,7 @@ from kstoolkit.events.files import Changes, gone_from
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic, shared
+from kstoolkit.findings.marks import load_marks
 from kstoolkit.findings.rulefiles import rules_to_json
 from kstoolkit.findings.rules import (
     DEFAULT_RULES,
@@ -494,7 +495,9 @@ class _Job:
         pipeline, spark = self.pipeline, self.spark
         query: StreamingQuery | None = None
         due, parts = stream.Due(self.folder.due), self.settings.parts
-        rules = of_parts(pipeline.judged_by, ("action",) if parts is None else parts)
+        known = load_marks(self.folder.marks).exempts()
+        judged_by = (*pipeline.judged_by, *known)
+        rules = of_parts(judged_by, ("action",) if parts is None else parts)
         kind, at_once = FLUSH if flush else TICK, self.settings.was_live
 
         def ended(batch: MicroBatch) -> None:
