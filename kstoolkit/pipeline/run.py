@@ -464,10 +464,10 @@ class Run(Viewed):
             reached_ms = max((pc.max(ends_ms(each)).as_py() or 0 for each in told), default=0)
         parts = self.settings.parts
         found = incidents_of(told, gap=gap, reached_ms=reached_ms, clock_ms=clock_ms, parts=parts)
-        return self.marks.on(self._with_newcomers(found))
+        return self.complete(found)
 
-    def _with_newcomers(self, incidents: Incidents) -> Incidents:
-        """Return them with who did for the first time what a campaign is about."""
+    def complete(self, incidents: Incidents) -> Incidents:
+        """Return incidents with what only a run knows: marks, and the newcomers of campaigns."""
         campaigns = [
             n for n, user in enumerate(incidents.table["user"].to_pylist()) if user is None
         ]
@@ -476,7 +476,7 @@ class Run(Viewed):
             for place in campaigns:
                 findings = [each for each in incidents[place].findings if each.kind == CAMPAIGN]
                 names[place] = sorted(set().union(*map(self._new_in, findings)))
-        return incidents.with_newcomers(names) if campaigns else incidents
+        return self.marks.on(incidents.with_newcomers(names) if campaigns else incidents)
 
     def _new_in(self, campaign: Finding) -> set[str]:
         counters = self.changelog.counters(as_window(campaign.window).size_ms)

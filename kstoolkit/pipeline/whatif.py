@@ -168,7 +168,7 @@ def what_if(
         raise ConfigurationError(message, hint="Give an earlier since, or none.")
     found = _as_told(_judged(changelog, new, settings), integers(batches.table, "batch_ms"))
     now: dict[str, Any] = {"reached_ms": end_ms - 1, "clock_ms": batches[-1].batch_ms}
-    told = incidents_of([found], gap=gap, parts=settings.parts, **now)
+    told = run.complete(incidents_of([found], gap=gap, parts=settings.parts, **now))
     later_ms = since_ms - (since_ms == begin_ms)  # a session of one moment ends as it begins
     before, after = (_later(each, later_ms) for each in (run.incidents(gap), told))
     is_kept, days = after.touching(before, gap), (end_ms - since_ms) / _DAY_MS

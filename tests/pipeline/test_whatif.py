@@ -217,7 +217,7 @@ def test_it_says_so_in_plain_lines_and_in_html(told: WhatIf) -> None:
     assert first.startswith(f"{len(told.after)} incidents instead of {len(told.before)}: ")
     assert f"{len(told.gained)} gained, {len(told.lost)} lost, {len(told.kept)} kept; " in first
     now, was = (f"{len(some) / told.days:.2f}" for some in (told.after, told.before))
-    assert second == f"Incidents a day: {now} instead of {was}, over 5.00 days."
+    assert second == f"Incidents a day: {now} instead of {was}, over {told.days:.2f} days."
     assert third.endswith("their budget is 1 instead of 40.")
     assert repr(told) == f"WhatIf({told.seen})"
     assert told.gained[0].id in told._repr_html_()
