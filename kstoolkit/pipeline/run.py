@@ -14,7 +14,7 @@ from html import escape
 from itertools import chain, zip_longest
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 import numpy as np
 import pyarrow as pa
@@ -175,6 +175,7 @@ def files_told(folder: RunFolder) -> Counter[str]:
 
 
 _SHOWN_ROWS = 100_000
+_Firsts: TypeAlias = "dict[tuple[str, tuple[str, ...] | None], pa.Table]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,24 +469,28 @@ class Run(Viewed):
 
     def complete(self, incidents: Incidents) -> Incidents:
         """Return incidents with what only a run knows: marks, and the newcomers of campaigns."""
-        campaigns = [
-            n for n, user in enumerate(incidents.table["user"].to_pylist()) if user is None
-        ]
+        campaigns = np.flatnonzero(np.asarray(incidents.table["user"].is_null())).tolist()
         names: list[Sequence[str] | None] = [None] * len(incidents)
         with suppress(KafkaError):  # whose counts are in a topic that nobody answers for
+            firsts: _Firsts = {}
             for place in campaigns:
                 findings = [each for each in incidents[place].findings if each.kind == CAMPAIGN]
-                names[place] = sorted(set().union(*map(self._new_in, findings)))
+                new = (self._new_in(each, firsts) for each in findings)
+                names[place] = sorted(set().union(*new))
         return self.marks.on(incidents.with_newcomers(names) if campaigns else incidents)
 
-    def _new_in(self, campaign: Finding) -> set[str]:
-        counters = self.changelog.counters(as_window(campaign.window).size_ms)
-        counters = counters if campaign.by is None else counters.by(campaign.by)
-        told = counters.to_table()
-        mine = told.filter(pc.equal(told["action"], campaign.action))
-        first = mine.group_by("user").aggregate([("window_start_ms", "min")])
-        new = pc.equal(first["window_start_ms_min"], campaign.window_start_ms)
-        return set(first["user"].filter(new).cast(pa.string()).to_pylist())
+    def _new_in(self, campaign: Finding, firsts: _Firsts) -> set[str]:
+        """Return who did something for the first time; ``firsts`` has when each did, once read."""
+        view = (campaign.window, campaign.by)
+        if view not in firsts:
+            counters = self.changelog.counters(as_window(campaign.window).size_ms)
+            counters = counters if campaign.by is None else counters.by(campaign.by)
+            told = counters.to_table().group_by(["user", "action"])
+            firsts[view] = told.aggregate([("window_start_ms", "min")])
+        first = firsts[view]
+        is_new = pc.equal(first["window_start_ms_min"], campaign.window_start_ms)
+        new = first.filter(pc.and_(is_new, pc.equal(first["action"], campaign.action)))
+        return set(new["user"].cast(pa.string()).to_pylist())
 
     @property
     def marks(self) -> Marks:
@@ -535,9 +540,10 @@ class Run(Viewed):
             If the file can't be written.
         """
         self.folder.check()
-        is_id = isinstance(what, str) and what in self.incidents().table["id"].to_pylist()
-        of = self.incidents().named(what) if isinstance(what, str) and is_id else what
-        told = mark_of(of, mark, until=until, rules=rules, why=why)
+        if isinstance(what, str):
+            told_of = self.incidents()
+            what = told_of.named(what) if what in told_of.table["id"].to_pylist() else what
+        told = mark_of(what, mark, until=until, rules=rules, why=why)
         add_mark(self.folder.marks, told)
         return told
 
