@@ -130,8 +130,8 @@ def what_if(
     """Return which incidents other rules would have told of a run, against those that were told.
 
     Nothing is counted again. A run with an end tells the same by these rules, under the same ids if
-    it takes one batch. A live run judges as time goes: what came too late for that is judged here,
-    and what waits for its flush is not.
+    it takes one batch; who is marked as known by now is exempt. A live run judges as time goes:
+    what came too late for that is judged here, and what waits for its flush is not.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def what_if(
     run = run if isinstance(run, Run) else load_run(run)
     if isinstance(rules, str | os.PathLike):
         rules = load_rules(os.fspath(rules))
-    settings, given = run.settings, as_rules(rules)
+    settings, given = run.settings, (*as_rules(rules), *run.marks.exempts())
     check_counted(given, run.folder, settings)
     ran, new = (of_parts(r, settings.named) for r in (rules_from_json(settings.rules), given))
     changelog, batches = run.changelog, told_after(run.folder, columns=("batch_ms",))
