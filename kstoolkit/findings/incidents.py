@@ -526,7 +526,7 @@ _BY_WINDOW = ("window_start_ms", "window_ms", "rule", "action")
 
 
 def _batches(tables: Sequence[pa.Table]) -> Integers:
-    """Return in the how manieth batch each row was told; of one batch there may be many tables."""
+    """Return the place of the batch that told each row; of one batch there may be many tables."""
     told = [
         integers(each, "batch") if "batch" in each.column_names else np.full(len(each), ~number)
         for number, each in enumerate(tables)

@@ -66,7 +66,7 @@ _FIELDS = ("url", "kind", "secret_file", "secret_env", "link")
 class Note(NamedTuple):
     """What a receiver took of an incident, or is to take.
 
-    ``revision`` is the how manieth time it is open; ``about`` is a label: whom it is about.
+    ``revision`` counts how often it was opened; ``about`` is a label: whom it is about.
     """
 
     state: str = ""
@@ -125,7 +125,7 @@ class Receiver:
     def told(self, news: Sequence[News], run: str, now_ms: int) -> int | None:
         """Tell news, one by one unless to an Alertmanager; return the status if they are refused.
 
-        What it does not take for now is a KstoolkitError, or one of the system's.
+        An answer that asks to come again is a KstoolkitError, a broken connection an OSError.
         """
         headers, at = {"Content-Type": "application/json"}, str(now_ms // 1_000)
         if self.kind == _ALERTMANAGER:

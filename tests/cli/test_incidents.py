@@ -1,0 +1,109 @@
+"""Incidents, marks and stories at the command line: what is printed, written, and refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kstoolkit.cli.incidents import Said, State
+from kstoolkit.findings.incidents import STATES
+from kstoolkit.findings.marks import MARKS
+from tests.changelog.changelogs import HOUR
+from tests.cli.commands import given, rows
+from tests.plots.made import HOSTILE, TEN, found, made_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    told = [
+        found(),
+        found(action="write", count=4, expected_high=1, log10_probability=-20.0),
+        found(user="Bo", count=7, log10_probability=-3.0),
+        found(user="Bo", count=9, window_start_ms=TEN + 9 * HOUR),
+    ]
+    made_run(tmp_path / "out", findings=told)
+    return tmp_path / "out"
+
+
+def test_the_states_and_marks_that_can_be_asked_for_are_those_there_are() -> None:
+    assert [each.value for each in State] == list(STATES)
+    assert [each.value for each in Said] == list(MARKS)
+
+
+def test_incidents_are_told_once_and_chosen(out: Path) -> None:
+    told = given("incidents", out)
+    assert told.code == 0
+    assert told.out.count("Anna stood out") == 1
+    assert "with “read” and “write”" in told.out
+    assert len(rows(given("incidents", out, "--json").out)) == 3
+    assert [r["user"] for r in rows(given("incidents", out, "--user", "ann", "--json").out)] == [
+        "Anna"
+    ]
+    assert len(rows(given("incidents", out, "--action", "write", "--json").out)) == 1
+    assert len(rows(given("incidents", out, "--since", TEN + 2 * HOUR, "--json").out)) == 1
+    assert len(rows(given("incidents", out, "--gap", "12 hours", "--json").out)) == 2
+    assert "1 of 3 incidents are shown" in given("incidents", out, "--limit", 1).out
+    assert given("incidents", out, "--state", "opn").code == 2
+    none = given("incidents", out, "--user", "nobody")
+    assert (none.code, none.out, none.err) == (0, "", "No incidents.\n")
+
+
+def test_findings_are_chosen_likewise(out: Path) -> None:
+    assert len(rows(given("findings", out, "--user", "Bo", "--json").out)) == 2
+    assert len(rows(given("findings", out, "--action", "write", "--json").out)) == 1
+    assert len(rows(given("findings", out, "--since", TEN + 2 * HOUR, "--json").out)) == 1
+
+
+def test_a_mark_is_said_kept_listed_and_taken_back(out: Path) -> None:
+    name = rows(given("incidents", out, "--user", "Anna", "--json").out)[0]["id"]
+    said = given("mark", out, name, "confirmed", "--why", "she said so")
+    assert said.out.startswith(f"incident {name} of Anna is confirmed: she said so (")
+    rule = ("--rule", "Unusual", "--until", "2030-01-01")
+    assert "for Unusual until 2030-01-01 00:00 UTC" in given("mark", out, "Bo", "muted", *rule).out
+    listed = rows(given("marks", out, "--json").out)
+    assert [(each["mark"], each["user"], each["incident"]) for each in listed] == [
+        ("confirmed", "Anna", name),
+        ("muted", "Bo", None),
+    ]
+    marked = {r["user"]: r["mark"] for r in rows(given("incidents", out, "--json").out)}
+    assert marked == {"Anna": "confirmed", "Bo": "muted"}
+    assert f"{name}  resolved, sure, confirmed, 2 findings" in given("incidents", out).out
+    assert given("unmark", out, name).code == 0
+    again = given("unmark", out, name)
+    assert again.code == 2
+    assert f"Nothing is said of '{name}'" in again.err
+    assert given("mark", out, "Anna", "knwn").code == 2
+    assert given("mark", out, "Anna", "known", "--until", "soon").code == 2
+
+
+def test_a_story_has_counts_shares_incidents_and_marks(out: Path) -> None:
+    given("mark", out, "Anna", "muted", "--why", "a holiday")
+    told = given("story", out, "Anna")
+    assert told.code == 0
+    for part in ("read 96 %", "write 4 %", "1 hour", "expected", "a holiday", "Anna stood out"):
+        assert part in told.out
+    (row,) = rows(given("story", out, "Anna", "--json").out)
+    assert [each["window"] for each in row["levels"]] == ["1 minute", "1 hour", "1 day"]
+    assert sum(each["count"] for each in row["levels"][2]["counts"]) == row["events"] == 89
+    assert {each["action"]: each["count"] for each in row["actions"]} == {"read": 85, "write": 4}
+    assert [each["user"] for each in row["incidents"]] == ["Anna"]
+    nobody = given("story", out, "Ann")
+    assert nobody.code == 2
+    assert "Nothing is counted of 'Ann'" in nobody.err
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_can_be_asked_for_and_marked(tmp_path: Path, name: str) -> None:
+    made_run(tmp_path / "out", findings=[found(user=name, action=name)])
+    if "\x00" not in name:  # which no argument can have
+        assert given("mark", tmp_path / "out", name, "known").code == 0
+        assert given("story", tmp_path / "out", name).code == 0
+    for command in ("incidents", "marks"):
+        told = given(command, tmp_path / "out")
+        assert told.code == 0
+        assert "\x1b" not in told.out
+        assert "\u202e" not in told.out
