@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.results import nothing_found, say_findings
+from kstoolkit.cli.results import nothing_found
 from kstoolkit.cli.terminal import INTERRUPTED, TERMINATED, Terminated, asked_to_stop, note, say
 from kstoolkit.errors import InputError, RunFailed
 from kstoolkit.events.topics import Topic
@@ -177,7 +177,7 @@ def _wait(run: Run, asked: Event, alive: _AliveFile | None) -> None:
 
 
 def tell(run: Run, out: str, events_before: int | None) -> None:
-    """Print what a run came to, its foremost findings, and what to type next."""
+    """Print what a run came to, its foremost incidents, and what to type next."""
     summary = run.summary()
     for line in str(summary).splitlines():
         say(line)
@@ -185,9 +185,10 @@ def tell(run: Run, out: str, events_before: int | None) -> None:
         say()
         say(_added(summary.events - events_before))
     say()
-    found = run.findings
+    found = run.incidents()
     say(_heading(len(found), summary.unjudged))
-    say_findings(found, _TOP)
+    for number, incident in enumerate(found.top(_TOP), start=1):
+        say(f"{number:>2}. {incident.sentence}")
     say()
     say("Next:")
     steps = _next_steps(run, out)
@@ -207,7 +208,7 @@ def _heading(found: int, unjudged: int) -> str:
         return nothing_found(unjudged)
     if found <= _TOP:
         return "Found:"
-    return f"Found (the {_TOP} that most deserve a look, of {format_count(found)}):"
+    return f"Found (of {format_count(found)} incidents, the {_TOP} that most deserve a look):"
 
 
 def _next_steps(run: Run, out: str) -> list[tuple[str, str]]:
@@ -215,7 +216,7 @@ def _next_steps(run: Run, out: str) -> list[tuple[str, str]]:
     window = shlex.quote(run.settings.windows[len(run.settings.windows) // 2])
     html = shlex.quote(str(Path(out) / "report.html"))
     return [
-        (f"kstoolkit findings {name}", "what was found"),
+        (f"kstoolkit incidents {name}", "what was found, each story once"),
         (f"kstoolkit users {name}", "who to look at, most abnormal first"),
         (f"kstoolkit counts {name} --window {window}", "the counts"),
         (f"kstoolkit report {name} --html {html}", "all of it to read, print and share"),

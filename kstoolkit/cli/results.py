@@ -391,12 +391,6 @@ def _show_letters(counts: dict[str, int], samples: Sequence[Mapping[str, Any]], 
     announce(len(samples), sum(counts.values()), "dead letters", how)
 
 
-def say_findings(found: Findings, limit: int) -> None:
-    """Print the sentences of the findings that most deserve a look."""
-    for number, finding in enumerate(found.top(limit), start=1):
-        say(f"{number:>2}. {finding.sentence}")
-
-
 def nothing_found(unjudged: int) -> str:
     """Say that nothing was found, and of how many counts that means little."""
     if not unjudged:
@@ -414,7 +408,8 @@ def _print_findings(found: Findings, unjudged: int, *, as_json: bool, limit: int
     elif not len(found):
         note(nothing_found(unjudged))
     else:
-        say_findings(found, limit)
+        for number, finding in enumerate(found.top(limit), start=1):
+            say(f"{number:>2}. {finding.sentence}")
         more = "--json prints all; --limit N more"
         announce(min(limit, len(found)), len(found), "findings", more)
 

@@ -131,7 +131,7 @@ def run(
 ) -> None:
     """Count events in windows, and find the abnormal users.
 
-    It ends with the run's figures and the findings that most deserve a look; with --json, with the
+    It ends with the run's figures and the incidents that most deserve a look; with --json, with the
     figures alone, as summary --json prints them.
     """
     if not follow:

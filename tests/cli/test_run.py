@@ -71,14 +71,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place._replace(answer=answered(process))
 
 
-def test_a_run_ends_with_its_figures_the_findings_and_what_to_type_next(place: Place) -> None:
+def test_a_run_ends_with_its_figures_the_incidents_and_what_to_type_next(place: Place) -> None:
     code, out, err = place.answer
     assert code == 0, err
     assert "550" in next(line for line in out.splitlines() if line.startswith("events"))
     assert "dead letters: it has no user" in out
     found = next(line for line in out.splitlines() if line.startswith(" 1. "))
     assert "309 times between 03:00 and 04:00 UTC on 1 March 2026" in found
-    assert f"kstoolkit findings {place.out}" in out
+    assert f"kstoolkit incidents {place.out}" in out
     assert "counting" in err
 
 
