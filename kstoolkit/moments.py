@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from numbers import Integral
 
 from kstoolkit.errors import ConfigurationError
@@ -63,7 +62,6 @@ def _whole_ms(value: object) -> int:
     return whole
 
 
-@lru_cache(maxsize=1024)  # whoever asks for many users asks at few times
 def _text_ms(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)

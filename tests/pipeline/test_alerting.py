@@ -746,7 +746,7 @@ def test_one_alert_that_alertmanager_refuses_keeps_no_other_from_it(
     sending.tell, refused = Told(), sending._tellers[0]
     refused._send([ends_first, news[1]])
     assert f"refuses the alert of incident {news[0].id}: 400" in sending.tell[0]
-    assert len(manager.alerts()) == 2
+    until(lambda: len(manager.alerts()) == 2, "both alerts")
 
 
 def test_the_page_shows_a_route_that_alertmanager_takes_and_the_fields_that_are_sent(
