@@ -738,7 +738,8 @@ def test_one_alert_that_alertmanager_refuses_keeps_no_other_from_it(
     add_batch(run.folder.path, 0, finding("Anna"), finding("Bo"))
     to = kst.alertmanager(manager.url)
     alerting_ = Alerting(run.folder, [], print, lasts_ms=LIVE_MS)
-    news = list(alerting._news(alerting_.incidents(), {}, 0, NOW, LIVE_MS))
+    now_ms = time.time_ns() // 1_000_000
+    news = list(alerting._news(alerting_.incidents(), {}, 0, now_ms, LIVE_MS))
     ends_first = news[0]._replace(note=news[0].note._replace(ends_ms=1))
     said = Told()
     sending = Alerting(run.folder, [to], said, lasts_ms=LIVE_MS)
