@@ -145,7 +145,11 @@ ALERT_TO = optional(
 GIVE_UP_AFTER = optional(
     "DURATION", "With topics: how long brokers that do not answer are waited for.", "10 minutes"
 )
-RULES = optional("FILE", "A TOML file of rules.", "unusual counts in an hour, 5 false alarms a day")
+_RULES = "unusual counts in an hour, 5 false alarms a day"
+RULES = optional("FILE", "A TOML file of rules.", _RULES)
+RULES_FOLLOWED = optional(
+    "FILE", "A TOML file of rules; with --follow, read again before a batch if it changed.", _RULES
+)
 BLOCKS = switch(
     "--blocks",
     "With --changelog: many counts in one record, a tenth of the bytes; compaction can't fold "

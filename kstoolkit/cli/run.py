@@ -45,7 +45,7 @@ def run(
         help="Windows to count in, with commas between. Each length divides the next; '5 minutes "
         "every 1 minute' is one that hops, 'session 30 minutes' ends with a pause as long.",
     ),
-    rules: str | None = options.RULES,
+    rules: str | None = options.RULES_FOLLOWED,
     file_format: Format | None = options.FILE_FORMAT,
     time_unit: Unit | None = options.TIME_UNIT,
     input_timezone: str | None = optional(
@@ -138,7 +138,6 @@ def run(
         _check_bounded(trigger=trigger, restarts_per_hour=restarts_per_hour, alive_file=alive_file)
     from kstoolkit.cli import counting  # noqa: PLC0415 - loads Spark
     from kstoolkit.events.sources import files  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.findings.rulefiles import load_rules  # noqa: PLC0415
     from kstoolkit.pipeline.alerting import load_alerts  # noqa: PLC0415
     from kstoolkit.pipeline.pipeline import Pipeline  # noqa: PLC0415
 
@@ -174,7 +173,7 @@ def run(
             lateness=lateness,
             expire=options.expire_given(expire),
         ),
-        rules=None if rules is None else load_rules(rules) or None,
+        rules=rules,
         alert_to=[*(alert_to or ()), *(() if rules is None else load_alerts(rules))],
         buckets=buckets,
         time="processing" if processing_time else "event",

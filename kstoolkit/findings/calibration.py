@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.baselines import Baselines
-from kstoolkit.findings.finding import FINDINGS_SCHEMA, KEY, newest_rows
+from kstoolkit.findings.finding import FINDINGS_SCHEMA, KEY, as_stored, newest_rows
 from kstoolkit.findings.lasting import AS_IS, LASTING_SCHEMA, NEWCOMERS, NEWCOMERS_SCHEMA
 from kstoolkit.findings.peers import (
     FACTS_SCHEMA,
@@ -371,6 +371,7 @@ class Everyone:
         told |= dict(zip(names, tables, strict=False)) | {"calibration": calibration}
         told["moments"] = completed(told["moments"], MOMENTS_SCHEMA)
         told["facts"] = completed(told["facts"], FACTS_SCHEMA)
+        told["told"] = as_stored(told["told"])
         return cls(arrived=tables[-1]["arrived"][0].as_py(), **told)
 
     def copy(self) -> Everyone:

@@ -301,6 +301,7 @@ FINDINGS_SCHEMA = pa.schema(
         ("by", pa.string()),
         ("session_end_ms", pa.int64()),
         ("since_ms", pa.int64()),
+        ("rules_version", pa.string()),
     ]
 )
 """The table of findings, as it is stored: the fields of :class:`Finding`, one row each.
@@ -364,6 +365,9 @@ class Finding(Viewed):
     session_end_ms, since_ms
         Of a session, the time of its last event (``window_ms`` is then minus its gap); and since
         when it lasts, if the rule is about that. Both are epoch ms UTC.
+    rules_version
+        By which of a run's rules it was found last: see
+        :func:`~kstoolkit.findings.rulefiles.rules_version`; ``None`` if nobody kept it.
     """
 
     rule: str
@@ -386,6 +390,7 @@ class Finding(Viewed):
     by: tuple[str, ...] | None = None
     session_end_ms: int | None = None
     since_ms: int | None = None
+    rules_version: str | None = None
 
     @property
     def parts(self) -> dict[str, str | None]:
@@ -455,11 +460,18 @@ class Finding(Viewed):
 
 def as_stored(findings: pa.Table) -> pa.Table:
     """Return findings with the columns of :data:`FINDINGS_SCHEMA`, of which old ones lack some."""
-    for name in ("by", "session_end_ms", "since_ms"):
+    for name in ("by", "session_end_ms", "since_ms", "rules_version"):
         if name not in findings.column_names:
             nothing = pa.nulls(findings.num_rows, FINDINGS_SCHEMA.field(name).type)
             findings = findings.append_column(name, nothing)
     return findings.select(FINDINGS_SCHEMA.names).cast(FINDINGS_SCHEMA)
+
+
+def by_version(findings: pa.Table, rules_version: str | None) -> pa.Table:
+    """Return findings of :data:`FINDINGS_SCHEMA` as found by this version of the rules."""
+    at, length = FINDINGS_SCHEMA.get_field_index("rules_version"), findings.num_rows
+    column = pa.repeat(pa.scalar(rules_version, pa.string()), length)
+    return findings.set_column(at, FINDINGS_SCHEMA.field(at), column)
 
 
 def ends_ms(findings: pa.Table) -> pa.ChunkedArray:

@@ -180,9 +180,13 @@ def load_marks(path: str | os.PathLike[str]) -> Marks:
     Raises
     ------
     ConfigurationError
-        If it is no TOML, or a mark in it makes no sense.
+        If it can't be read or is no TOML, or a mark in it makes no sense.
     """
-    return Marks([mark for mark, _ in _read(Path(path))[1]])
+    try:
+        return Marks([mark for mark, _ in _read(Path(path))[1]])
+    except OSError as error:
+        message = f"The marks in {path} can't be read: {error.strerror}."
+        raise ConfigurationError(message, hint="Give the file back, or take it away.") from error
 
 
 def add_mark(path: str | os.PathLike[str], mark: Mark) -> None:

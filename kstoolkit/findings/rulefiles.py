@@ -14,6 +14,7 @@ import json
 import tomllib
 from dataclasses import fields
 from datetime import date
+from hashlib import blake2b
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,6 +108,17 @@ def rules_to_json(rules: Iterable[Rule]) -> str:
     '[{"kind": "Ceiling", "window": "1 minute", "count": 100}]'
     """
     return json.dumps([_rule_table(rule) for rule in rules], ensure_ascii=False)
+
+
+def rules_version(rules: Iterable[Rule]) -> str:
+    """Return what rules are called as a whole: the same rules, the same eight digits.
+
+    Examples
+    --------
+    >>> rules_version([Ceiling("1 minute", 100)])
+    '9546de18'
+    """
+    return blake2b(rules_to_json(rules).encode(), digest_size=4).hexdigest()
 
 
 def rules_from_json(text: str) -> tuple[Rule, ...]:

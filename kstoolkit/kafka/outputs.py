@@ -21,6 +21,7 @@ field                   type     meaning
 ``log10_probability``   number   how likely such a count is, as a power of ten
 ``first_seen_ms``       integer  the clock of the batch that found it, epoch ms UTC
 ``since_ms``            integer  since when it lasts, where the rule is about that; else null
+``rules_version``       string   by which of the run's rules it was found
 ======================  =======  ==================================================================
 
 Where an action has several parts, each is a field under its name in the place of ``action``, and

@@ -36,8 +36,7 @@ from kstoolkit.events.files import Changes, gone_from
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic, shared
-from kstoolkit.findings.marks import load_marks
-from kstoolkit.findings.rulefiles import rules_to_json
+from kstoolkit.findings.rulefiles import load_rules, rules_to_json, rules_version
 from kstoolkit.findings.rules import (
     DEFAULT_RULES,
     Distinct,
@@ -80,6 +79,7 @@ from kstoolkit.pipeline.inputs import (
 )
 from kstoolkit.pipeline.operator import Plan, View
 from kstoolkit.pipeline.progress import InputProgress, Progress
+from kstoolkit.pipeline.rulebook import Rulebook
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit
 from kstoolkit.pipeline.session import (
@@ -143,7 +143,8 @@ class Pipeline:
         The windows; minutes, hours and days by default.
     rules
         What is abnormal; by default ``Unusual("1 hour", false_alarms_per_day=5)``, or on the
-        window that comes nearest to an hour.
+        window that comes nearest to an hour. Or the path of a file of rules, which a live run reads
+        again before a batch if it has changed.
     buckets
         Among how many buckets users are spread: the most tasks that can count at once. It can't be
         changed later.
@@ -174,7 +175,7 @@ class Pipeline:
 
     source: Files | Frame | Simulation | Topic
     cascade: Cascade = field(default_factory=Cascade)
-    rules: Rule | Sequence[Rule] | None = None
+    rules: Rule | Sequence[Rule] | str | os.PathLike[str] | None = None
     buckets: int = _BUCKETS
     changelog: KafkaChangelog | None = None
     findings_to: KafkaFindings | None = None
@@ -204,8 +205,17 @@ class Pipeline:
 
     @property
     def judged_by(self) -> tuple[Rule, ...]:
-        """The rules, given or default."""
+        """The rules, given or default; those of a file as it is by now."""
+        if isinstance(self.rules, str | os.PathLike):
+            return load_rules(os.fspath(self.rules)) or _default_rules(self.cascade)
         return _default_rules(self.cascade) if self.rules is None else as_rules(self.rules)
+
+    def rulebook(self, folder: RunFolder) -> Rulebook:
+        """Return the rules as they are, which a run into this folder may read again."""
+        path = Path(self.rules).absolute() if isinstance(self.rules, str | os.PathLike) else None
+        fixed = self if path is None else replace(self, rules=path)
+        parts = _parts(self.source) or ("action",)
+        return Rulebook(folder, lambda: fixed.judged_by, path, self.cascade.levels, parts)
 
     def run(
         self,
@@ -258,7 +268,14 @@ class Pipeline:
         with folder.hold(), Progress(shown=progress) as shown:
             chosen = _chosen_files(self.source, folder, set_aside, readmit)
             ready = partial(
-                _prepare, self, folder, master=master, limits=limits, live=False, set_aside=chosen
+                _prepare,
+                self,
+                folder,
+                rulebook=self.rulebook(folder),
+                master=master,
+                limits=limits,
+                live=False,
+                set_aside=chosen,
             )
             job = ready(shown.say)
             told = receivers_of(self.alert_to)
@@ -316,6 +333,7 @@ class Pipeline:
                 _prepare,
                 pipeline,
                 folder,
+                rulebook=self.rulebook(folder),
                 master=master,
                 limits=limits,
                 live=True,
@@ -448,9 +466,9 @@ def _is_source(given: object) -> bool:
 
 
 def _are_rules(given: object) -> bool:
-    if not isinstance(given, Iterable):
-        return given is None
-    return all(isinstance(each, Rule) for each in given)
+    if given is None or isinstance(given, str | os.PathLike):
+        return True
+    return isinstance(given, Iterable) and all(isinstance(each, Rule) for each in given)
 
 
 def _check_apart(
@@ -477,6 +495,8 @@ class _Job:
     spark: SparkSession
     feed: DataFrame
     live: bool
+    rulebook: Rulebook
+    tell: Log
     ending: Ending | None = None
 
     def start(
@@ -495,8 +515,7 @@ class _Job:
         pipeline, spark = self.pipeline, self.spark
         query: StreamingQuery | None = None
         due, parts = stream.Due(self.folder.due), self.settings.parts
-        known = load_marks(self.folder.marks).exempts()
-        judged_by = (*pipeline.judged_by, *known)
+        judged_by = (*pipeline.judged_by, *self.rulebook.known)
         rules = of_parts(judged_by, ("action",) if parts is None else parts)
         kind, at_once = FLUSH if flush else TICK, self.settings.was_live
 
@@ -510,6 +529,7 @@ class _Job:
             cascade=pipeline.cascade,
             buckets=pipeline.buckets,
             rules=rules,
+            rules_version=rules_version(pipeline.judged_by),
             on_batch=ended,
             topic=pipeline.changelog,
             findings_to=pipeline.findings_to,
@@ -611,12 +631,14 @@ class _Job:
         self.folder.save(replace(self.settings, was_live=False))
 
     def _check(self, batch: int) -> None:
-        """Raise if a topic is another one by now, or the batch at hand reaches past the end."""
+        """Raise if a batch can't be counted as it stands: by other rules, past the end, say."""
         source = self.pipeline.source
         if isinstance(source, Topic):  # another one's offsets would mean other records
             check_same(source, self.folder, self.settings)
         if self.ending is not None:
             self.ending.check(batch)
+        if self.live:
+            self.rulebook.check(batch, self.tell)
 
 
 def _is_gone(source: Files, folder: RunFolder, path: str) -> bool:
@@ -629,10 +651,14 @@ def _is_gone(source: Files, folder: RunFolder, path: str) -> bool:
 
 def _grain(pipeline: Pipeline) -> Grain:
     is_processing = pipeline.time == "processing"
-    parts = None if isinstance(pipeline.source, Simulation) else pipeline.source.columns.parts
+    parts = _parts(pipeline.source)
     sessions = tuple(session.label for session in pipeline.cascade.sessions)
     items = tuple((each.item, each.window.size_ms) for each in _distinct(pipeline))
     return Grain(pipeline.cascade.pane_ms, pipeline.buckets, is_processing, parts, sessions, items)
+
+
+def _parts(source: Files | Frame | Simulation | Topic) -> tuple[str, ...] | None:
+    return None if isinstance(source, Simulation) else source.columns.parts
 
 
 def _distinct(pipeline: Pipeline) -> list[Distinct]:
@@ -673,6 +699,7 @@ def _prepare(
     tell: Log,
     sleep: Sleep = time.sleep,
     *,
+    rulebook: Rulebook,
     master: str | None,
     limits: tuple[int, int],
     live: bool,
@@ -683,6 +710,7 @@ def _prepare(
 
     Brokers that do not answer are waited for by ``sleep``, a while each time, and ``tell`` is told.
     """
+    pipeline = replace(pipeline, rules=rulebook.rules)
     folder.repair_epoch()
     folder.forget_uncommitted()
     source = _source_of(pipeline, folder)
@@ -711,7 +739,8 @@ def _prepare(
         source = with_limit(source, spark, folder, trigger_ms)
     feed = _feed(pipeline, source, settings, folder, spark, limits, facts, set_aside, tell)
     ending = None if live else _ending(facts, folder)
-    return _Job(pipeline, folder, settings, spark, feed, live, ending)
+    rulebook.note()
+    return _Job(pipeline, folder, settings, spark, feed, live, rulebook, tell, ending)
 
 
 def _ending(facts: TopicFacts | None, folder: RunFolder) -> Ending | None:

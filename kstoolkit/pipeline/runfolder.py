@@ -6,7 +6,7 @@
     checkpoint/    Spark's own; its offset log says which files or offsets each batch had taken
     changelog/ · findings/ · dead_letters/ · statistics/    by epoch and batch
     files.jsonl · given_up.jsonl · changed.jsonl · contents    files, and what became of them
-    skip.json · restarts.jsonl · due.json · alerts.json · spark.log
+    skip.json · restarts.jsonl · rules.jsonl · due.json · alerts.json · spark.log
 
 While a run writes, it holds a lock of the kernel on ``.lock``, which is gone when the process is,
 however it ended.

@@ -41,7 +41,7 @@ from kstoolkit.counters.bucket import FOREVER, NEVER
 from kstoolkit.counters.counters import Counters, Widest
 from kstoolkit.errors import KafkaError
 from kstoolkit.findings.calibration import Everyone
-from kstoolkit.findings.finding import FINDINGS_SCHEMA
+from kstoolkit.findings.finding import FINDINGS_SCHEMA, by_version
 from kstoolkit.findings.rules import Learning
 from kstoolkit.findings.scoring import Brief, Scored, score
 from kstoolkit.formats.actions import view_in
@@ -361,6 +361,7 @@ class Sink:
     cascade: Cascade
     buckets: int
     rules: Sequence[Rule]
+    rules_version: str
     on_batch: Callable[[MicroBatch], None]
     topic: KafkaChangelog | None = None
     findings_to: KafkaFindings | None = None
@@ -462,7 +463,7 @@ class Sink:
         scored: dict[str, list[Scored]] = {}
         files, found = [], 0
         if work:
-            judging = (tuple(self.rules), now_ms)
+            judging = (tuple(self.rules), self.rules_version, now_ms)
             scoring = _scoring(work, views.briefs(), self.cascade.levels, judging, place)
             spark = frame.sparkSession
             # Not createDataFrame(), which makes its session the active one of all threads.
@@ -484,7 +485,8 @@ class Sink:
         views.keep(place[STATISTICS_FOLDER])
         if len(unusual):
             files.append(place[_FINDINGS] / "part-unusual.parquet")
-            pq.write_table(unusual, files[-1], compression="zstd")
+            told = by_version(unusual, self.rules_version)
+            pq.write_table(told, files[-1], compression="zstd")
         found += pc.sum(pc.not_equal(unusual["log10_probability"], 0)).as_py() or 0
         unjudged = sum(each.unjudged for of_view in scored.values() for each in of_view)
         return found, unjudged, [path for path in files if path.parent == place[_FINDINGS]]
@@ -494,11 +496,11 @@ def _scoring(
     work: Sequence[_Move],
     briefs: Mapping[str, tuple[bytes, int]],
     levels: Sequence[Window],
-    judging: tuple[tuple[Rule, ...], int],
+    judging: tuple[tuple[Rule, ...], str, int],
     folders: Mapping[str, Path],
 ) -> Any:
     """Return a function for ``mapInArrow``: numbers of material in, what was found in it out."""
-    rules, now_ms = judging
+    rules, version, now_ms = judging
     findings, waiting = str(folders[_FINDINGS]), str(folders[STATISTICS_FOLDER])
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -520,7 +522,7 @@ def _scoring(
             if len(scored.findings):
                 place = Path(findings, f"part-{number:05d}.parquet")
                 files.append((_hidden(place), str(place)))
-                told = scored.findings.replace_schema_metadata(None)
+                told = by_version(scored.findings, version).replace_schema_metadata(None)
                 pq.write_table(told, files[-1][0], compression="zstd")
             if len(rest):
                 place = Path(waiting, f"{_PENDING}{number:05d}-{level}.arrow")

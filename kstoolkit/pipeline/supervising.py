@@ -49,6 +49,7 @@ from kstoolkit.pipeline.failure import (
     java_ended,
     run_failed,
 )
+from kstoolkit.pipeline.rulebook import JudgedAnew
 from kstoolkit.pipeline.runfolder import (
     initial_offsets,
     newest_commit,
@@ -458,7 +459,7 @@ class Retries:
 
     def wait(self, death: Exception, closing: Event) -> None:
         """Return when the query may be started again, or is to end; else raise what it died of."""
-        if isinstance(death, PlannedAnew | ClockWentBack):
+        if isinstance(death, PlannedAnew | ClockWentBack | JudgedAnew):
             return
         death = self._understood(death)
         if isinstance(death, UserError):

@@ -46,7 +46,7 @@ ACTIONS = ("read", "write", "läs", "Main/Talk")
 FIELDS_OF_FINDINGS = (
     *("rule", "kind", "user", "action", "window", "window_ms", "window_start_ms", "window_end_ms"),
     *("count", "ceiling", "expected_low", "expected_high", "baseline_windows", "peers"),
-    *("log10_probability", "first_seen_ms", "since_ms"),
+    *("log10_probability", "first_seen_ms", "since_ms", "rules_version"),
 )
 """What is told of a finding as soon as its batch has judged."""
 
