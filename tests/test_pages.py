@@ -25,6 +25,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.kafka.broker import Broker
 from tests.cli.commands import Answer, given
+from tests.events.office import ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.timeout(900)
 
 ROOT = Path(__file__).parents[1]
 GUIDES = (
-    *("count", "find", "parts", "sessions", "dataframes", "kafka", "operations"),
+    *("count", "find", "incidents", "parts", "sessions", "dataframes", "kafka", "operations"),
     *("alerts", "cluster", "replicas", "questions", "stores", "checkup", "oom", "slow", "lab"),
 )
 PAGES = ("README.md", "docs/first_ten_minutes.md", *(f"docs/guides/{name}.md" for name in GUIDES))
@@ -43,6 +44,7 @@ SHOWN = {
     *("restore", "get", "inspect", "levels", "memory", "log", "advice", "profile"),
     *("compare-profiles", "stores", "rows", "growth", "diff", "export"),
     *("findings", "users", "counts", "compact", "report", "what-if"),
+    *("incidents", "story", "unmark"),
 }
 """The commands that are shown with what they print."""
 
@@ -162,6 +164,15 @@ def test_a_run_has_the_files_that_the_guide_promises(place: Path) -> None:
     )
     assert promised
     assert set(promised) <= {path.name for path in (place / "runs/sample").iterdir()}
+
+
+@pytest.mark.usefixtures("said")
+def test_one_busy_address_is_one_incident_as_the_page_says(place: Path) -> None:
+    run = kst.load_run(place / "runs/office")
+    found = [each for each in run.findings if each.user == ADDRESS]
+    page = (ROOT / "docs/guides/incidents.md").read_text(encoding="utf-8")
+    assert f"{len(run.findings)} findings, {len(found)} of them about" in page
+    assert [len(each.findings) for each in run.incidents() if each.user == ADDRESS] == [len(found)]
 
 
 @pytest.mark.usefixtures("said")

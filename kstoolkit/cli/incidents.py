@@ -17,23 +17,8 @@ from kstoolkit.cli.terminal import note, print_json, say
 from kstoolkit.errors import InputError
 from kstoolkit.records import counted
 
-
-class State(StrEnum):
-    """What an incident can be."""
-
-    open = "open"
-    resolved = "resolved"
-    merged = "merged"
-
-
-class Said(StrEnum):
-    """What can be said of a user, or an incident."""
-
-    known = "known"
-    confirmed = "confirmed"
-    muted = "muted"
-
-
+State = StrEnum("State", ["open", "resolved", "merged"])
+Said = StrEnum("Said", ["known", "confirmed", "muted"])
 _WHAT = argument("WHAT", "A user's name, or an incident's id.")
 
 
@@ -60,20 +45,17 @@ def incidents(
     ms UTC), windows, findings, peak, excess, rules, certainty, newcomers, mark, sentence, and more.
     Null is unknown, or none.
     """
-    run = opened(out, kafka_config)
     chosen = options.choice_given(user, action, moment_given(since))
-    found = run.incidents(gap).of(chosen, None if state is None else state.value)
+    every = opened(out, kafka_config).incidents(gap)
+    found = every.of(chosen, None if state is None else state.value)
     top = found.top(len(found) if as_json else limit)
     if as_json:
         print_json(top.to_dicts())
     elif not len(found):
-        note("No incidents.")
+        note(f"None of {counted(len(every), 'incidents')}." if len(every) else "No incidents.")
     else:
         for each in top:
-            mark = "" if each.mark is None else f", {each.mark}"
-            into = "" if each.merged_into is None else f" into {each.merged_into}"
-            number = counted(len(each.findings), "findings")
-            say(f"{each.id}  {each.state}{into}, {each.certainty}{mark}, {number}")
+            say(each.heading)
             say(f"  {each.sentence}")
         announce(len(top), len(found), "incidents", "--json prints all; --limit N more")
 
@@ -81,7 +63,7 @@ def incidents(
 def mark(
     out: str = options.OUT,
     what: str = _WHAT,
-    said: Said = argument("known|confirmed|muted", "What is said of it."),
+    said: Said = argument("MARK", "What is said of it."),
     *,
     until: str | None = optional(
         "T", "It holds for windows, or alerts, before this moment.", "for ever"
@@ -97,8 +79,11 @@ def mark(
     sent; what is known or confirmed is a label for evaluate. It is written to OUT/marks.toml, in
     the place of what was said before; a run that goes on takes it from there.
     """
-    told = opened(out).mark(what, said.value, until=moment_given(until), rules=rule, why=why)
+    run = opened(out)
+    told = run.mark(what, said.value, until=moment_given(until), rules=rule, why=why)
     say(f"{told.sentence}.")
+    if told.incident is None and what not in run.incidents().table["user"].to_pylist():
+        note(f"No incident is of {what!r} so far; a mark takes a whole name, or a whole id.")
 
 
 def unmark(out: str = options.OUT, what: str = _WHAT) -> None:

@@ -32,24 +32,8 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.lab.results import Comparison, Trial
 
-
-class Engine(StrEnum):
-    """For whose stores profiles are tried."""
-
-    kafka_streams = "kafka_streams"
-    spark = "spark"
-
-
-class WorkloadKind(StrEnum):
-    """What is written."""
-
-    uniform = "uniform"
-    skewed = "skewed"
-    time_ordered = "time_ordered"
-    overwrite_heavy = "overwrite_heavy"
-    delete_heavy = "delete_heavy"
-
-
+Engine = StrEnum("Engine", ["kafka_streams", "spark"])
+WorkloadKind = StrEnum("WorkloadKind", "uniform skewed time_ordered overwrite_heavy delete_heavy")
 _DISK_MB = 4096
 _DRAWN = {"writes": 1_000_000, "keys": 250_000, "value_bytes": 100}
 
@@ -216,13 +200,7 @@ def _decimal(value: float | None) -> str:
     return "unknown" if value is None else f"{value:,.2f}"
 
 
-class Target(StrEnum):
-    """What a profile is written as."""
-
-    java = "java"
-    spark = "spark"
-    rocksdict = "rocksdict"
-    options = "options"
+Target = StrEnum("Target", ["java", "spark", "rocksdict", "options"])
 
 
 def profile(

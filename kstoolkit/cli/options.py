@@ -82,12 +82,7 @@ TIME_UNIT = optional(
 )
 
 
-class Format(StrEnum):
-    """What a file of events can be."""
-
-    json = "json"
-    csv = "csv"
-    parquet = "parquet"
+Format = StrEnum("Format", ["json", "csv", "parquet"])
 
 
 class Unit(StrEnum):

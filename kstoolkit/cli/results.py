@@ -133,9 +133,11 @@ def findings(
     expected_low, expected_high, probability, sentence, and more. Null is unknown.
     """
     run = opened(out, kafka_config)
-    found = options.choice_given(user, action, moment_given(since)).of(run.findings)
-    unjudged = 0 if len(found) else run.summary().unjudged
-    _print_findings(found, unjudged, as_json=as_json, limit=limit)
+    every = run.findings
+    found = options.choice_given(user, action, moment_given(since)).of(every)
+    none = f"None of {counted(len(every), 'findings')}." if len(every) else None
+    none = none or nothing_found(run.summary().unjudged)
+    _print_findings(found, none, as_json=as_json, limit=limit)
 
 
 def find(
@@ -155,7 +157,7 @@ def find(
 
     chosen = DEFAULT_RULES if rules is None else load_rules(rules) or DEFAULT_RULES
     found = judged(out, chosen)
-    _print_findings(found, found.unjudged or 0, as_json=as_json, limit=limit)
+    _print_findings(found, nothing_found(found.unjudged or 0), as_json=as_json, limit=limit)
 
 
 def what_if(
@@ -173,11 +175,9 @@ def what_if(
     days; before and after of users, incidents, findings, learnt (findings of rules that learn) and
     budget; some of them a day; kept (how many), users_gained, users_lost, gained and lost.
     """
-    from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads pandas
-    from kstoolkit.pipeline.whatif import what_if as asked  # noqa: PLC0415
+    from kstoolkit.pipeline.whatif import what_if as asked  # noqa: PLC0415 - loads pandas
 
-    run = load_run(out, options=settings_in(kafka_config))
-    found = asked(run, rules, since=moment_given(since))
+    found = asked(opened(out, kafka_config), rules, since=moment_given(since))
     if as_json:
         print_json([found.to_dict()])
         return
@@ -400,13 +400,13 @@ def nothing_found(unjudged: int) -> str:
     return f"Nothing was found; {counted(unjudged, 'counts')} could not be judged: {NOT_KNOWN}."
 
 
-def _print_findings(found: Findings, unjudged: int, *, as_json: bool, limit: int) -> None:
+def _print_findings(found: Findings, none: str, *, as_json: bool, limit: int) -> None:
     if as_json:
         starts = range(0, len(found), _ROWS_AT_A_TIME)
         parts = (found[start : start + _ROWS_AT_A_TIME] for start in starts)
         print_json(row for part in parts for row in part.to_json_rows())
     elif not len(found):
-        note(nothing_found(unjudged))
+        note(none)
     else:
         for number, finding in enumerate(found.top(limit), start=1):
             say(f"{number:>2}. {finding.sentence}")
@@ -517,12 +517,7 @@ def doctor(as_json: bool = options.AS_JSON_OBJECT) -> None:
 _REAL_SAMPLES = ("wikiticker",)
 
 
-class Packing(StrEnum):
-    """What simulated files are compressed with."""
-
-    gzip = "gzip"
-    zstd = "zstd"
-    none = "none"
+Packing = StrEnum("Packing", ["gzip", "zstd", "none"])
 
 
 def simulate(

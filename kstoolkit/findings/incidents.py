@@ -157,6 +157,14 @@ class Incident(Viewed):
         return f"newcomers to {self.peak.what}" if self.peak.by != () else "newcomers"
 
     @property
+    def heading(self) -> str:
+        """What lists print before its sentence: its id, how it stands, how much was found."""
+        into = "" if self.merged_into is None else f" into {self.merged_into}"
+        marked = "" if self.mark is None else f", {self.mark}"
+        number = counted(len(self.findings), "findings")
+        return f"{self.id}  {self.state}{into}, {self.certainty}{marked}, {number}"
+
+    @property
     def sentence(self) -> str:
         """The incident as one plain sentence."""
         if len(self.findings) == 1:

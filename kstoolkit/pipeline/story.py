@@ -329,7 +329,7 @@ class UserStory(Viewed):
 
     def rows(self) -> list[tuple[str, str]]:
         """Return (what, figure) for people, in the order of the text."""
-        shares = [f"{each.action} {each.share:.0%}".replace("%", " %") for each in self.actions]
+        shares = [f"{each.action} {100 * each.share:.1f} %" for each in self.actions]
         more = len(shares) - _MOST_SHARES
         others = [f"{more:,} others"] if more > 0 else []
         told = [("events", format_count(self.events))]
@@ -347,8 +347,10 @@ class UserStory(Viewed):
         most = format_count(level.counts[place])
         told = [f"{windows} with counts, at most {most} ({when})"]
         told += [f"{level.flagged_ms.size:,} flagged"] if level.flagged_ms.size else []
-        expected = (e.in_words for e in self.expected if e.window == level.window.label)
-        return "; ".join([*told, *expected])
+        expected = [e.in_words for e in self.expected if e.window == level.window.label]
+        more = len(expected) - _MOST_EXPECTED
+        others = [f"{counted(more, 'actions')} more"] if more > 0 else []
+        return "; ".join([*told, *expected[:_MOST_EXPECTED], *others])
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, as ``--json`` prints them."""
@@ -371,8 +373,7 @@ class UserStory(Viewed):
         width = max(len(what) for what, _ in rows)
         lines = [self.user, *(f"{what:<{width}}  {told}" for what, told in rows)]
         for each in self.incidents:
-            mark = "" if each.mark is None else f", {each.mark}"
-            lines += [f"  {each.id}  {each.state}, {each.certainty}{mark}", f"    {each.sentence}"]
+            lines += [f"  {each.heading}", f"    {each.sentence}"]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -384,7 +385,7 @@ class UserStory(Viewed):
         return facts_html(self.rows(), self.user)
 
 
-_MOST_SHARES = 10
+_MOST_SHARES, _MOST_EXPECTED = 10, 2
 
 
 def user_story(

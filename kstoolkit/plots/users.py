@@ -24,6 +24,7 @@ from kstoolkit.plots.axes import (
     days,
     empty,
     few_of,
+    head,
     in_counts,
     in_time,
     label,
@@ -103,9 +104,12 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
 def plot_story(story: UserStory, *, ax: Axes | None = None) -> Axes:
     """Return the history of :func:`plot_history`, with a shade over the time of each incident."""
     axes = plot_history(story.history, ax=ax)
-    for incident in story.incidents:
+    for place, incident in enumerate(story.incidents):
         begin, end = days([incident.since_ms, incident.until_ms])
-        axes.axvspan(begin, end, color=FLAGGED, alpha=0.1, zorder=0, linewidth=0)
+        name = "_" * place + "incident"  # the legend leaves out what begins so
+        axes.axvspan(begin, end, color=FLAGGED, alpha=0.1, zorder=0, linewidth=0, label=name)
+    told = f"{counted(story.events, 'events')}, {counted(len(story.incidents), 'incidents')}"
+    head(axes, f"{shown(story.user, 22)}: {told}")
     return axes
 
 
@@ -224,10 +228,8 @@ def _of_finding(finding: Finding, window: Window, count: int) -> Strip:
 def _inner(finding: Finding, windows: list[Window]) -> list[str]:
     length_ms = finding.window_end_ms - finding.window_start_ms
     others = [each for each in windows if each.label != finding.window]
-    finer = [each.label for each in others if each.size_ms < length_ms]
-    if not finer:
-        return []
-    return [f"of {', '.join(finer)}: the busiest window inside, whose place is not kept"]
+    finer = ", ".join(each.label for each in others if each.size_ms < length_ms)
+    return [f"of {finer}: the busiest window inside, whose place is not kept"] if finer else []
 
 
 _LEAST_WINDOWS_SHOWN = 8
@@ -495,7 +497,7 @@ def _over_time(found: Records[UserCounts], ax: Axes | None) -> Axes:
     )
 
 
-_MOST_POINTS = 2_000
+_MOST_POINTS, _MOST_STRIPS = 2_000, 8
 _SMALLEST, _LARGEST = 18.0, 110.0
 _KINDS = ("user", "window")
 
@@ -538,7 +540,8 @@ def plot_incidents(incidents: Incidents, *, ax: Axes | None = None) -> Axes:
         return empty(new_axes(ax), "no incidents", "No incidents")
     top = list(incidents.top(_MOST_POINTS))
     names = list(dict.fromkeys(each.who for each in top))[:_MOST_USERS]
-    drawn = [each for each in top if each.who in names]
+    # The legend shows the width of the first one.
+    drawn = sorted((e for e in top if e.who in names), key=lambda each: each.state == OPEN)
     axes = new_axes(ax, (7.2, 1.2 + 0.2 * max(len(names), 3)))
     for number, grade in enumerate(CERTAINTIES):
         mine = [each for each in drawn if each.certainty == grade]
@@ -548,15 +551,49 @@ def plot_incidents(incidents: Incidents, *, ax: Axes | None = None) -> Axes:
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(visible=True, axis="y", color=INK, alpha=0.25, linewidth=0.6)
     in_time(axes.xaxis)
-    notes = ["thick: open"]
+    notes = ["thick: open"] if OPEN in {each.state for each in drawn} else []
     notes += few_of("{} of {} incidents are drawn, the foremost", len(drawn), len(incidents))
     seen = f"{counted(len(incidents), 'incidents')}; first to look at: {shown(top[0].who)}"
     return captioned(axes, seen, x="time, UTC", notes=notes)
 
 
 def plot_incident(incident: Incident, *, ax: Axes | None = None) -> Axes:
-    """Return the findings of an incident: see :func:`plot_findings`."""
-    return plot_findings(incident.findings, by="window", ax=ax)
+    """Return the windows with findings, a strip for each action and kind of window.
+
+    Of more than eight strips the foremost are drawn, which the figure says.
+    """
+    total, strips = len(incident.findings), dict[tuple[str, str], "list[Finding]"]()
+    for each in incident.findings.top(_MOST_POINTS):
+        strips.setdefault((each.window, each.what), []).append(each)
+    drawn = list(strips.values())[:_MOST_STRIPS]
+    axes = strip_axes(ax, len(drawn))
+    axes.set_xlim(*days([incident.since_ms, incident.until_ms]))
+    draw_strips(axes, [_found(some) for some in drawn])
+    in_time(axes.xaxis)
+    notes = few_of("the foremost {} of {} findings are drawn", sum(map(len, drawn)), total)
+    windows = f"{counted(incident.windows, 'windows')}, {incident.certainty}"
+    seen = f"{shown(incident.who, 22)}: {counted(total, 'findings')} in {windows}"
+    return captioned(axes, seen, x="time, UTC; a window without a bar has no finding", notes=notes)
+
+
+def _found(findings: list[Finding]) -> Strip:
+    """Return windows as bars before what was expected in them, which is as wide as they are."""
+    some = sorted(findings, key=lambda each: each.window_start_ms)
+    spans = days([[each.window_start_ms, each.window_end_ms] for each in some])
+    counts = np.array([float(each.count) for each in some])
+    highs = np.array([float(each.expected_high or 0) for each in some])
+    middles, apart = spans.mean(axis=1), slice(1, None)
+    behind: Style = {"color": f"{EXPECTED}55", "name": "expected at most"}
+    wide = Steps(edges=spans.ravel(), heights=np.insert(highs, apart, 0), **behind)
+    inner = (0.7 * spans + 0.3 * middles[:, None]).ravel()
+    bars = Steps(edges=inner, heights=np.insert(counts, apart, 0), color=FLAGGED)
+    return Strip(
+        name=f"{shown(findings[0].what, 16)}\n{findings[0].window}",
+        steps=(wide, bars),
+        ceiling=max(each.ceiling or 0 for each in some) or None,
+        marks=middles,
+        marked=counts,
+    )
 
 
 def _draw_spans(axes: Axes, some: list[Incident], names: list[str], color: str) -> None:

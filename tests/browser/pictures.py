@@ -1,22 +1,47 @@
-"""The README's pictures of panels, of a real JupyterLab: ``python -m tests.browser.pictures``."""
+"""Pictures of pages: ``python -m tests.browser.pictures [NAME ...]``.
+
+Panels are taken of a real JupyterLab, plots are drawn: as that shows them on a light page.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 from pathlib import Path
 from tempfile import gettempdir
+from typing import TYPE_CHECKING, Any
 
 from PIL import Image
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from kstoolkit.plots.axes import beside_pyplot
 from tests.browser import chromium
 from tests.browser.jupyterlab import Lab, started
+from tests.events.office import ADDRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+
+    import kstoolkit as kst
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks" / "pictures"
 COLORS = 128
 SETTLED_MS = 4_000
+DPI = 144
+
+BUSY = f"""
+import kstoolkit as kst
+run = kst.Pipeline(
+    source=kst.files("{ROOT}/data/*/*.json.gz", event_time="time", user="user", action="action"),
+    cascade=kst.Cascade("1 minute", "1 hour", "1 day"),
+    rules=kst.load_rules("{ROOT}/data/limits.toml"),
+).run("office", progress=False)
+"""
+"""The run of the page about incidents."""
 
 PANELS = {
     "findings": f"""
@@ -26,6 +51,13 @@ run = kst.Pipeline(
     cascade=kst.Cascade("1 minute", "1 hour", "1 day"),
 ).run("sample", progress=False)
 kst.explore(run)
+""",
+    "marked": f"""{BUSY}
+panel = kst.explore(run)
+panel.set(user="{ADDRESS}", known=True)
+panel.mark()
+panel.wait()
+panel
 """,
     "store": f"""
 import shutil
@@ -50,6 +82,32 @@ lab
 """,
 }
 
+PLOTS: dict[str, Callable[[kst.Run], Axes]] = {
+    "incidents": lambda run: run.incidents().plot(),
+    "incident": lambda run: next(each for each in run.incidents() if each.user == ADDRESS).plot(),
+    "story": lambda run: run.story(ADDRESS).plot(),
+}
+"""Of the run of the page about incidents."""
+
+
+def draw(home: Path, names: list[str]) -> None:
+    """Run what the page about incidents runs, and keep pictures of it."""
+    told: dict[str, Any] = {}
+    with contextlib.chdir(home):
+        exec(BUSY, told)  # noqa: S102 - as a notebook has it
+        for name in names:
+            with beside_pyplot():
+                figure: Any = PLOTS[name](told["run"]).figure
+            figure.patch.set_visible(True)
+            figure.savefig(FOLDER / f"{name}.png", dpi=DPI)
+            reduce(FOLDER / f"{name}.png")
+
+
+def reduce(path: Path) -> None:
+    """Leave a picture few colours, so that it is small."""
+    with Image.open(path) as taken:
+        taken.convert("RGB").quantize(COLORS).save(path, optimize=True)
+
 
 def take(lab: Lab, browser: Browser, name: str) -> None:
     """Run a notebook of one panel, and keep a picture of it."""
@@ -62,17 +120,20 @@ def take(lab: Lab, browser: Browser, name: str) -> None:
         page.wait_for_timeout(SETTLED_MS)
         path = FOLDER / f"{name}.png"
         panel.screenshot(path=path)
-    with Image.open(path) as taken:
-        taken.convert("RGB").quantize(COLORS).save(path, optimize=True)
+    reduce(path)
 
 
 def main() -> None:
     """Take the pictures that are named, or all."""
+    names = sys.argv[1:] or [*PANELS, *PLOTS]
     home = Path(gettempdir()) / "kstoolkit"  # panels show whole paths
+    home.mkdir(exist_ok=True)
+    if plots := [name for name in names if name in PLOTS]:
+        draw(home, plots)
     with started(home) as lab, sync_playwright() as run:
         path = chromium.found()
         browser = run.chromium.launch(executable_path=path, args=list(chromium.FLAGS))
-        for name in sys.argv[1:] or PANELS:
+        for name in (each for each in names if each in PANELS):
             take(lab, browser, name)
         browser.close()
     shutil.rmtree(home)

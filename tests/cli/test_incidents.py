@@ -49,7 +49,20 @@ def test_incidents_are_told_once_and_chosen(out: Path) -> None:
     assert "1 of 3 incidents are shown" in given("incidents", out, "--limit", 1).out
     assert given("incidents", out, "--state", "opn").code == 2
     none = given("incidents", out, "--user", "nobody")
-    assert (none.code, none.out, none.err) == (0, "", "No incidents.\n")
+    assert (none.code, none.out, none.err) == (0, "", "None of 3 incidents.\n")
+    none = given("findings", out, "--user", "nobody")
+    assert (none.code, none.out, none.err) == (0, "", "None of 4 findings.\n")
+
+
+def test_a_run_without_incidents_says_so(tmp_path: Path) -> None:
+    made_run(tmp_path / "out", findings=[])
+    assert given("incidents", tmp_path / "out").err == "No incidents.\n"
+    assert given("findings", tmp_path / "out").err.startswith("Nothing was found")
+
+
+def test_a_mark_of_a_name_that_no_incident_is_of_says_so(out: Path) -> None:
+    assert given("mark", out, "Anna", "known").err == ""
+    assert "No incident is of 'Ann' so far" in given("mark", out, "Ann", "known").err
 
 
 def test_findings_are_chosen_likewise(out: Path) -> None:
@@ -84,7 +97,15 @@ def test_a_story_has_counts_shares_incidents_and_marks(out: Path) -> None:
     given("mark", out, "Anna", "muted", "--why", "a holiday")
     told = given("story", out, "Anna")
     assert told.code == 0
-    for part in ("read 96 %", "write 4 %", "1 hour", "expected", "a holiday", "Anna stood out"):
+    for part in (
+        "read 95.5 %",
+        "write 4.5 %",
+        "1 hour",
+        "expected",
+        "a holiday",
+        "Anna stood out",
+        "muted, 2 findings",
+    ):
         assert part in told.out
     (row,) = rows(given("story", out, "Anna", "--json").out)
     assert [each["window"] for each in row["levels"]] == ["1 minute", "1 hour", "1 day"]

@@ -215,7 +215,7 @@ def finish(process: subprocess.Popen[str], timeout: float = 240) -> tuple[int, s
     return process.returncode, out, errors
 
 
-def kill_group(process: subprocess.Popen[str]) -> None:
+def kill_group(process: subprocess.Popen[Any]) -> None:
     """Kill a program, its Java included, so that none of them can say goodbye."""
     family = [process.pid, *(child.pid for child in psutil.Process(process.pid).children())]
     os.killpg(process.pid, signal.SIGKILL)
