@@ -131,8 +131,6 @@ class Batch:
 class BatchFolders:
     """The batches of one kind: of a run's changelog, its findings, and so on.
 
-    Examples
-    --------
     >>> import tempfile
     >>> folders = BatchFolders(Path(tempfile.mkdtemp()))
     >>> size = (folders.begin(0, 7) / "part-00000.parquet").write_bytes(b"PAR1")

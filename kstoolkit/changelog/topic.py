@@ -85,8 +85,6 @@ def counters_of(
     are to be left out, by :func:`kstoolkit.formats.keys.is_block_key`: they, and whatever else is
     no key of a user's window with a bundle, are a FormatError.
 
-    Examples
-    --------
     >>> counted = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
     >>> keys, values = _records_of(counted, size_ms=60_000, changed_ms=5)
     >>> told = counters_of([*keys.to_pylist(), keys[0].as_py()], [*values.to_pylist(), None])
@@ -187,8 +185,6 @@ def counters_of_blocks(
     tombstone: of what that block told, nothing is known from it any more. What is no key of a
     block, or no CountBlock, is a FormatError.
 
-    Examples
-    --------
     >>> key = BlockKey(bucket=5, epoch=0, batch=7, part=0, size_ms=60_000)
     >>> counted = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
     >>> [(key, block)] = _blocks_of(counted, key)

@@ -19,8 +19,6 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, by default that of this process, and return its exit code.
 
-    Examples
-    --------
     >>> main(["--version"])
     kstoolkit 0.1.0
     0

@@ -16,7 +16,7 @@ from kstoolkit.cli.options import (
     settings_in,
 )
 from kstoolkit.cli.rocksdb import CLIENT_CONFIG, METRICS, PROGRESS, metrics_given
-from kstoolkit.cli.terminal import URGENT, in_flags, note, print_json, print_table, say
+from kstoolkit.cli.terminal import URGENT, in_flags, note, print_json, print_table, say, say_lines
 from kstoolkit.moments import moment_text
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.advice.advice import said_of_cause
@@ -103,8 +103,7 @@ def _show(told: Checkup) -> None:
     for figure in found.figures():
         say(str(figure))
     for step in found.to_do():
-        for line in step.splitlines():
-            say(line)
+        say_lines(step)
     for name in ("growth", "stalls", "behind_records"):
         whys = Counter(each.unknown[name] for each in found.stores if name in each.unknown)
         for why, number in whys.items():

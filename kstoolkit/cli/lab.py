@@ -18,7 +18,7 @@ from kstoolkit.cli.options import (
     optional,
     size,
 )
-from kstoolkit.cli.terminal import note, print_json, print_table, say
+from kstoolkit.cli.terminal import note, print_json, print_table, say, say_lines
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.rocksdb.profiles.java import not_in_java
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
@@ -265,19 +265,14 @@ def _show_profile(profile: Profile, to: Target, found: dict[str, Any]) -> None:
     for caution in cautions(profile) if to in {Target.java, Target.spark} else ():
         note(caution)
     if to is Target.java:  # whose comment says what isn't set
-        _say_lines(found["source"])
+        say_lines(found["source"])
         return
-    _say_lines(f"# {profile.name}: {profile.purpose}")
+    say_lines(f"# {profile.name}: {profile.purpose}")
     if to is Target.rocksdict:
-        _say_lines(python_source(profile))
+        say_lines(python_source(profile))
     else:
         pairs = found["settings"] if to is Target.spark else profile.changes() | profile.settings()
-        _say_lines(settings_text(pairs, found["why"] if to is Target.spark else profile.why))
+        say_lines(settings_text(pairs, found["why"] if to is Target.spark else profile.why))
     for option, why in found["unset"].items():
         what = "unknown" if to is Target.options else "not set"
         say(f"# {what}: {option}: {why}")
-
-
-def _say_lines(text: str) -> None:
-    for line in text.rstrip("\n").split("\n"):
-        say(line)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.comparing.storediff import StoreDiff
     from kstoolkit.stores.growth.records import KeyUse, PrefixUse, WindowUse
     from kstoolkit.stores.growth.verdict import Growth
+    from kstoolkit.stores.rows.counts import Counted
 
 
 def _print_growth(found: Growth, *, as_json: bool) -> None:
@@ -174,8 +175,8 @@ def diff(
         raise ConfigurationError(message, hint="Give another, or two --versions of it.")
     told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
     told["store"] = store
-    counted: dict[str, Any] = {"action": action, "total": total}
-    counted["where"] = options.where_given(where) or None
+    chosen = options.where_given(where) or None
+    counted: Counted = {"action": action, "total": total, "where": chosen}
     span: dict[str, Any] = {"since": moment_given(since), "until": moment_given(until)}
     side_a, side_b = (
         GivenSide(

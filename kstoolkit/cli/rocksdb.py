@@ -16,19 +16,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from kstoolkit.cli.options import (
-    AS_JSON,
-    AS_JSON_OBJECT,
-    LIMIT,
-    SCRATCH,
-    argument,
-    hidden,
-    optional,
-    settings_in,
-    size,
-)
+from kstoolkit.cli import options
+from kstoolkit.cli.options import argument, hidden, optional, size
 from kstoolkit.cli.stores import moment_given
-from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
+from kstoolkit.cli.terminal import (
+    in_flags,
+    left_out_as_notes,
+    note,
+    print_json,
+    print_table,
+    say,
+    say_lines,
+)
 from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.records import Record, counted
 from kstoolkit.rocksdb.advice.advice import by_cause, said_of_cause
@@ -78,8 +77,8 @@ def inspect(
     path: str = STORE,
     family: str | None = _FAMILY,
     other_folders: list[str] | None = _OTHER_FOLDERS,
-    _scratch: str | None = SCRATCH,
-    as_json: bool = AS_JSON_OBJECT,
+    _scratch: str | None = options.SCRATCH,
+    as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Print a store at a glance, without touching it.
 
@@ -107,8 +106,8 @@ def levels(
     path: str = STORE,
     family: str | None = _FAMILY,
     other_folders: list[str] | None = _OTHER_FOLDERS,
-    _scratch: str | None = SCRATCH,
-    as_json: bool = AS_JSON,
+    _scratch: str | None = options.SCRATCH,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Print what stands on each level of a store's tree.
 
@@ -294,13 +293,13 @@ def memory(
     partitions: int = _PARTITIONS,
     segments: int = _SEGMENTS,
     iterators: int | None = _ITERATORS,
-    _scratch: str | None = SCRATCH,
+    _scratch: str | None = options.SCRATCH,
     pod: int | None = _POD,
     heap: int | None = _HEAP,
     reserve: int | None = _RESERVE,
     retention: str | None = _RETENTION,
     setter: str | None = _SETTER,
-    as_json: bool = AS_JSON_OBJECT,
+    as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Print what stores may take in memory at most, and why.
 
@@ -405,8 +404,7 @@ def _give_application(
     print_table(["store", "partitions", "RocksDB", "the writer, by the formula"], rows)
     _print_of_writer(total, "One process with all of them, as they are configured:")
     if budget is not None:
-        for line in [*str(budget).splitlines(), *([] if setter else text.splitlines())]:
-            say(line)
+        say_lines(f"{budget}\n{'' if setter else text}")
     if setter is not None:
         say(f"The bound is in {setter}.")
 
@@ -454,9 +452,9 @@ def advice(
     metrics: str | None = METRICS,
     progress: str | None = PROGRESS,
     client_config: str | None = CLIENT_CONFIG,
-    _scratch: str | None = SCRATCH,
+    _scratch: str | None = options.SCRATCH,
     since: str | None = _LOG_SINCE,
-    as_json: bool = AS_JSON,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Print what to change in a store, and the evidence.
 
@@ -469,7 +467,7 @@ def advice(
         "pid": pid,
         "profile": _named(profile),
         "metrics": metrics_given(metrics, progress),
-        "client_config": settings_in(client_config),
+        "client_config": options.settings_in(client_config),
         "since": moment_given(since),
     }
 
@@ -485,8 +483,7 @@ def advice(
     else:
         for name, each in found.items():
             whose = f"{name}: " if found.are_several else ""
-            for line in f"{whose}{each}".splitlines():
-                say(line)
+            say_lines(f"{whose}{each}")
     if not found:
         note("Nothing to advise, as far as could be judged.")
     for why, rules in _unjudged(found).items():
@@ -543,9 +540,7 @@ def _bound(figure: Figure) -> str:
 def _print_of_writer(parts: MemoryParts | MemoryInAll, title: str) -> None:
     say(title)
     figures = {each.name: each for each in parts.figures() if _is_of_writer(each)}
-    needed = in_flags(figures["formula_bytes"]).text
-    for line in str(in_flags(parts.plan) or needed).splitlines():
-        say(f"  {line}")
+    say_lines(str(in_flags(parts.plan) or in_flags(figures["formula_bytes"]).text), "  ")
     _print_figures(figures.values())
 
 
@@ -573,9 +568,9 @@ def log(
     ),
     *,
     since: str | None = _LOG_SINCE,
-    _scratch: str | None = SCRATCH,
-    as_json: bool = AS_JSON,
-    limit: int = LIMIT,
+    _scratch: str | None = options.SCRATCH,
+    as_json: bool = options.AS_JSON,
+    limit: int = options.LIMIT,
 ) -> None:
     """Print errors, flushes, compactions and stalls of a log.
 

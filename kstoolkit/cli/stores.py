@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.outputs import KafkaChangelog
     from kstoolkit.stores.discovery.found import FoundStore
     from kstoolkit.stores.opening import OpenedStore
+    from kstoolkit.stores.rows.counts import Counted
     from kstoolkit.stores.rows.readable import HasRows
 
 
@@ -279,7 +280,7 @@ class GivenSide:
     """
 
     path: str
-    counted: dict[str, Any]
+    counted: Counted
     config: str | None
     partition: int | None
     told: dict[str, Any]

@@ -105,6 +105,12 @@ def say(text: str = "") -> None:
     sys.stdout.write(f"{_visible(text)}\n")
 
 
+def say_lines(text: str, indent: str = "") -> None:
+    """Print each line of a text that has several."""
+    for line in text.splitlines():
+        say(f"{indent}{line}")
+
+
 def note(text: str) -> None:
     """Print a line to stderr, beside the result."""
     sys.stderr.write(f"{_visible(text)}\n")

@@ -93,8 +93,6 @@ class Asks:
 def moments(time_ms: NDArray[np.int64], users: pa.Array | pa.ChunkedArray) -> Counters:
     """Return moments of users as counters: each at its own time, all of one action.
 
-    Examples
-    --------
     >>> moments(np.array([7, 7, 9]), pa.array(["ann", "ann", "bo"])).count.tolist()
     [2, 1]
     """

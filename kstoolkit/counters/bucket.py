@@ -45,6 +45,7 @@ import numpy as np
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.sessions import rejoined
 from kstoolkit.errors import FormatError
+from kstoolkit.formats.countblock import damaged_block
 from kstoolkit.windows import Session
 
 if TYPE_CHECKING:
@@ -214,8 +215,7 @@ def counters_in(blocks: Blocks, key: str) -> Counters:
     return Counters.empty() if block is None else Counters.decode(block)
 
 
-NEVER, FOREVER = -(1 << 62), 1 << 62
-"""Before and after all times."""
+NEVER, FOREVER = -(1 << 62), 1 << 62  # before and after all times
 _NAME = "bucket's memory"
 _VERSION = 1
 
@@ -281,10 +281,7 @@ class Meta:
             levels = {name: tuple(each) for name, each in read.items()}
             return cls(stream_ms, latest_ms=latest_ms, **levels)
         except (ValueError, TypeError, AttributeError, KeyError) as error:
-            message = f"{len(block):,} bytes that are no {_NAME}: {error}."
-            raise FormatError(
-                message, hint="They are damaged; restore them from a copy."
-            ) from error
+            raise damaged_block(block, _NAME, error) from error
 
 
 class Reached(NamedTuple):
@@ -292,8 +289,6 @@ class Reached(NamedTuple):
 
     And the latest pane of any of them.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> users, actions = pa.array(["a", "a", "b", "c"]), pa.array(["x"] * 4)
     >>> Reached.by_most(Counters.of(np.array([60_000, 0, 0, 60_000]), users, actions))

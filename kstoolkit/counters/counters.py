@@ -63,8 +63,6 @@ def _as_dictionary(texts: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, NDArray
 def prune(dictionary: pa.Array, codes: NDArray[np.int32]) -> tuple[pa.Array, NDArray[np.int32]]:
     """Return the dictionary without entries that no code uses, and the codes into it.
 
-    Examples
-    --------
     >>> texts, codes = prune(pa.array(["a", "b", "c"]), np.array([2, 0, 2], dtype=np.int32))
     >>> texts.to_pylist(), codes.tolist()
     (['a', 'c'], [1, 0, 1])
@@ -80,8 +78,6 @@ def prune(dictionary: pa.Array, codes: NDArray[np.int32]) -> tuple[pa.Array, NDA
 def buckets_of(users: pa.Array, buckets: int) -> NDArray[np.int32]:
     """Return the bucket of each user: its hash, modulo ``buckets``.
 
-    Examples
-    --------
     >>> buckets_of(pa.array(["Anna", "Bo", "Čeněk"]), 8).tolist()
     [4, 5, 6]
     """
@@ -135,8 +131,6 @@ class PackedKeys:
     63 bits are too few for that, ``pairs`` numbers the (start, action) pairs that occur: there are
     never more of these than rows, so two 31-bit numbers always do.
 
-    Examples
-    --------
     >>> keys = PackedKeys.of(np.array([1, 0, 1]), np.array([5, 9, 5]), np.array([0, 0, 1]))
     >>> np.argsort(keys.packed).tolist()
     [1, 0, 2]

@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 from kstoolkit.counters.bucket import NEVER
 from kstoolkit.counters.counters import Counters, buckets_of, hashes_of, prune
 from kstoolkit.errors import FormatError
+from kstoolkit.formats.countblock import damaged_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,8 +45,6 @@ _VERSION, _NAME = 1, "block of sketches"
 class Touched:
     """Sketches of what users touched: one row a user, window and register, in that order.
 
-    Examples
-    --------
     >>> users, items = pa.array(["a", "a", "a"]), pa.array(["1.1.1.1", "1.1.1.2", None])
     >>> touched = Touched.of(np.zeros(3, np.int64), users, items)
     >>> touched.counts("ip", ("different ip",)).count.tolist()
@@ -157,10 +156,7 @@ class Touched:
         try:
             batch = pa.ipc.open_stream(block[1:]).read_all().combine_chunks().to_batches()
         except (pa.ArrowInvalid, OSError) as error:
-            message = f"{len(block):,} bytes that are no {_NAME}: {error}."
-            raise FormatError(
-                message, hint="They are damaged; restore them from a copy."
-            ) from error
+            raise damaged_block(block, _NAME, error) from error
         if not batch:
             return cls.empty()
         users = batch[0].column("user")

@@ -37,8 +37,6 @@ def pieces(
 ) -> Counters:
     """Return the pieces of sessions that events are of.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> from kstoolkit.windows import Session
     >>> who, what = pa.array(["a"] * 3), pa.array(["x"] * 3)
@@ -55,8 +53,6 @@ def pieces(
 def joined(pieces: Counters, session: Session) -> Counters:
     """Return the sessions that pieces and sessions are of, together.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> from kstoolkit.windows import Session
     >>> minute = Session("1 minute")
@@ -78,8 +74,6 @@ def rejoined(
     Return all sessions; those that changed, in their new state, with 0 as the count of those that
     others swallowed; and, in the same order, the counts that these had before (0 where new).
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> from kstoolkit.windows import Session
     >>> minute = Session("1 minute")

@@ -202,8 +202,6 @@ _IN_WORDS = {
 def in_words(changes: Sequence[Change]) -> Iterator[str]:
     """Yield what became of files, a sentence each kind.
 
-    Examples
-    --------
     >>> list(in_words([Change("moved", 0, "/in/b.json", "/in/a.json", 1)]))
     ["Moved, and not counted again: '/in/a.json' to '/in/b.json'."]
     """

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 8 << 20
 _HEADER_BYTES = 1 << 20
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
-_SUBSTITUTE = "\x1a"
-"""What ASCII has for a garbled character."""
+_SUBSTITUTE = "\x1a"  # what ASCII has for a garbled character
 
 
 def csv_header(path: str | Path) -> list[str]:

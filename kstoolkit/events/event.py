@@ -100,8 +100,6 @@ _PLAIN = re.compile(r"[^\W\d]\w*")
 def is_plain(columns: Columns) -> bool:
     """Whether all columns are plain names, and none an SQL expression.
 
-    Examples
-    --------
     >>> is_plain(Columns("time", "user", "action")), is_plain(Columns("time", "lower(u)", "a"))
     (True, False)
     """
@@ -126,8 +124,6 @@ class Piece:
 def require(columns: Columns, names: Sequence[str], where: str) -> None:
     """Check that each column is among the names, once; else it is a ColumnError.
 
-    Examples
-    --------
     >>> require(Columns("time", "user", "user"), ["time", "user", "page"], "a.csv")
     """
     for name in columns:
@@ -138,8 +134,7 @@ def require(columns: Columns, names: Sequence[str], where: str) -> None:
             raise ColumnError(message, hint="Give each column a name of its own.")
 
 
-Mask = Union["NDArray[np.bool_]", np.bool_]
-"""One truth a row, or one for all rows."""
+Mask = Union["NDArray[np.bool_]", np.bool_]  # one truth a row, or one for all rows
 
 
 def as_text(values: pa.Array) -> pa.DictionaryArray:
@@ -148,8 +143,6 @@ def as_text(values: pa.Array) -> pa.DictionaryArray:
     What is no text at all (a list, a struct, bytes that are not UTF-8) becomes null, and so a
     dead letter.
 
-    Examples
-    --------
     >>> as_text(pa.array([7, None, 7])).to_pylist()
     ['7', None, '7']
     """
@@ -273,8 +266,6 @@ def judge(
     parts none has to be there, and each may be as long as a text may be. The last columns of the
     actions are that many ``items``: whatever is in them, an event is one.
 
-    Examples
-    --------
     >>> times, users = pa.array(["1970-01-01", "never", None]), pa.array(["a", "b", "c"])
     >>> found = judge(times, users, pa.array(["x"] * 3), now_ms=0, limits=Limits())
     >>> found.users.to_pylist(), found.bad.tolist(), found.reasons
@@ -323,9 +314,7 @@ def _judged(actions: Actions, limits: Limits) -> tuple[pa.DictionaryArray, Mask,
     return joined(parts), np.bool_(False), reduce(np.logical_or, is_long)  # noqa: FBT003 - a mask
 
 
-_LONGEST_RAW = 64 * 1024
-"""Raw text beyond this many characters is cut, visibly."""
-
+_LONGEST_RAW = 64 * 1024  # raw text beyond this many characters is cut, visibly
 REASONS = {
     "unparseable": "the record could not be parsed",
     "no_user": "it has no user",
@@ -358,8 +347,6 @@ def letters(
 ) -> pa.RecordBatch:
     """Return dead letters as columns of :data:`SCHEMA`, one a raw text.
 
-    Examples
-    --------
     >>> letters(["no_user"], ['{"time": 0}'], file="a.json").to_pylist()
     [{'reason': 'no_user', 'raw': '{"time": 0}', 'file': 'a.json', 'detail': None}]
     """
@@ -449,8 +436,6 @@ class DeadLetters(Viewed):
 def count_reasons(table: pa.Table) -> dict[str, int]:
     """Return how many dead letters there are of each reason code.
 
-    Examples
-    --------
     >>> count_reasons(pa.table({"reason": ["no_user", "no_time", "no_user"]}))
     {'no_user': 2, 'no_time': 1}
     """

@@ -98,8 +98,6 @@ class Listing:
     def unread_in_words(self) -> str | None:
         """Return what is left unread, and how it could be read; ``None`` if nothing is.
 
-        Examples
-        --------
         >>> print(Listing([], {".log": 2}).unread_in_words())
         Left unread are 2 files whose names say no format: .log (2). If they hold events, give
         --format json, csv or parquet (format= in Python).
@@ -188,15 +186,12 @@ def _raise_fault(error: OSError) -> None:
         raise error
 
 
-_TELLING_BYTES = 1 << 10
-"""So much of records with times has no other file, as a header has."""
+_TELLING_BYTES = 1 << 10  # so much of records with times has no other file, as a header has
 
 
 class Ledger:
     """The files that a run has taken in; its own file is made when the first one is admitted.
 
-    Examples
-    --------
     >>> import tempfile
     >>> ledger = Ledger(Path(tempfile.mkdtemp()) / "files.jsonl")
     >>> ledger.admit([__file__, __file__]), ledger.admit([__file__]), len(ledger)
@@ -500,8 +495,6 @@ def names_file(pattern: str, path: str) -> bool:
 
     A ``*`` stands for slashes, too.
 
-    Examples
-    --------
     >>> names_file("/in/*.json", "/in/a/b.json"), names_file("/in", "/in/a[1].csv")
     (True, True)
     """

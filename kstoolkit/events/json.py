@@ -116,13 +116,10 @@ def _is_utf8(chunk: bytes) -> bool:
 
 
 _FEW_BYTES = 64 << 10
-_MOST_DIGITS = 4_000
-"""Python turns no longer number into an int."""
-
+_MOST_DIGITS = 4_000  # Python turns no longer number into an int
 _TEXT = pa.string()
 _TYPES = {str: _TEXT, int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-Types = dict[str, pa.DataType]
-"""The type of each field that is read."""
+Types = dict[str, pa.DataType]  # the type of each field that is read
 
 
 def read_json_lines(
@@ -344,8 +341,6 @@ def read_json_values(values: pa.Array, columns: Columns, types: Types) -> Iterat
     They are binary, one a record; one that is null, or nothing but spaces, is no object. ``types``
     are those of the fields, text to begin with: what is learnt of them is kept there.
 
-    Examples
-    --------
     >>> from kstoolkit.events.event import Columns
     >>> values = pa.array([b'{"t": 1, "u": "Ann", "a": "x"}', b"no", None])
     >>> columns, text = Columns("t", "u", "a"), pa.string()
@@ -362,8 +357,6 @@ def unreadable_values(values: pa.Array) -> list[tuple[int, str]]:
     For values that another parser reads, so that both judge alike: Spark's passes over what follows
     an object, takes single quotes, and minds no bytes that are no UTF-8.
 
-    Examples
-    --------
     >>> [place for place, _ in unreadable_values(pa.array([b'{"a": 1}', b"{'a': 1}", None]))]
     [1, 2]
     """

@@ -40,8 +40,6 @@ def format_of(path: str | Path, given: str | None = None) -> FileFormat:
 
     An unknown format is a ConfigurationError, a name that says nothing an InputError.
 
-    Examples
-    --------
     >>> format_of("events/a.json.gz"), format_of("a.parquet"), format_of("a.log", "csv")
     ('json', 'parquet', 'csv')
     """
@@ -77,8 +75,6 @@ def open_stream(path: str | Path) -> pa.NativeFile:
 def told_format(path: str) -> FileFormat | None:
     """Return the format that a file's name says; ``None`` if it says none.
 
-    Examples
-    --------
     >>> told_format("a/b.JSON.gz"), told_format("a.json.tmp"), told_format("a/.csv")
     ('json', None, None)
     """
@@ -102,8 +98,6 @@ def damage_told() -> Iterator[None]:
 def fault_in_words(error: Exception) -> str | None:
     """Return what the system failed at; ``None`` if it is the file that is damaged.
 
-    Examples
-    --------
     >>> fault_in_words(OSError(5, "...")), fault_in_words(OSError("zlib inflate failed"))
     ('Input/output error', None)
     """
@@ -114,9 +108,7 @@ def fault_in_words(error: Exception) -> str | None:
     return None
 
 
-_PAUSES = (0.2, 1.0, 3.0)
-"""Seconds before a file is tried again; a local Spark tries no task twice."""
-
+_PAUSES = (0.2, 1.0, 3.0)  # seconds before a file is tried again; a local Spark tries no task twice
 _Read = TypeVar("_Read")
 
 

@@ -215,8 +215,6 @@ def _write(
 def gzip_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield a gzip file that holds ``pieces``, the same bytes for the same pieces.
 
-    Examples
-    --------
     >>> import gzip
     >>> gzip.decompress(b"".join(gzip_pieces([b"one ", b"two"])))
     b'one two'
@@ -310,8 +308,6 @@ def read_raw_records(
 
     A header that lacks a column is a ColumnError; a file that can't be read to its end, an OSError.
 
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> from kstoolkit.events.event import Columns
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.json"
@@ -326,8 +322,6 @@ def read_raw_records(
 def records_of(events: pa.Table) -> Iterator[RawRecords]:
     """Yield events, as :func:`write_events` takes them, as files of JSON lines would have them.
 
-    Examples
-    --------
     >>> from kstoolkit.events.simulator import simulate
     >>> first = next(records_of(simulate(event_count=1000, users=50).events()))
     >>> first.values[0][:8], first.has_time.all()

@@ -31,8 +31,7 @@ _SAMPLE = simulate(
 _SAMPLE_FILES = 8
 _FILE_WITH_BAD_RECORDS = 4
 _OVER_LONG = 2048
-_TIME = "<time>"
-"""Stands for the time of the event before it."""
+_TIME = "<time>"  # stands for the time of the event before it
 
 
 def _record(**fields: str | None) -> str:
@@ -75,8 +74,7 @@ Attribution-ShareAlike 3.0, https://creativecommons.org/licenses/by-sa/3.0/
 
 sha256 {_WIKITICKER_SHA256}
 """
-_MOST_BYTES = 64 << 20
-"""More than this is not the file that was asked for."""
+_MOST_BYTES = 64 << 20  # more than this is not the file that was asked for
 
 
 def write_sample(folder: str | PathLike[str], *, bad_records: bool = True) -> list[Path]:

@@ -71,11 +71,8 @@ if TYPE_CHECKING:
 
 _MINUTE_MS, _DAY_MS = 60_000, 86_400_000
 _A_DAY_MORE = 1.1
-_OF_A_SERVICE = 1000
-"""Events an hour."""
-
-_NO_ACTION = -1
-"""Stands for "several actions" among numbers of actions."""
+_OF_A_SERVICE = 1000  # events an hour
+_NO_ACTION = -1  # stands for "several actions" among numbers of actions
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
 
 
-_LONGEST_NAME_BYTES = 60
-"""As part of a folder's name, each may become three."""
+_LONGEST_NAME_BYTES = 60  # as part of a folder's name, each may become three
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +106,6 @@ def frame(
 
     Parameters
     ----------
-    df
-        The DataFrame.
     name
         What a run knows a batch DataFrame by: one of a name is taken in once, and goes on if it was
         not to its end; one of another name is added. A streaming one goes on by its checkpoint.

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 def only_utf8(texts: pa.Array) -> pa.Array:
     r"""Return texts with null in place of those that are not UTF-8, which Arrow lets pass.
 
-    Examples
-    --------
     >>> texts = pa.array([b"Zo\xc3\xab", b"Zo\xeb"]).view(pa.string())
     >>> only_utf8(texts).to_pylist()
     ['Zoë', None]
@@ -101,8 +99,6 @@ _ReadBy = Callable[[pa.StringArray, TimeUnit | None, ZoneInfo | None], Read]
 def zone_of(name: str) -> ZoneInfo:
     """Return the zone of a name, such as ``Europe/Prague``; an unknown one: ConfigurationError.
 
-    Examples
-    --------
     >>> zone_of("Europe/Prag")
     Traceback (most recent call last):
     ...
@@ -131,8 +127,6 @@ def _known_zones() -> set[str]:
 def lack_zone(times: pa.Array) -> bool:
     """Whether any of the times is told without a zone, and no epoch number.
 
-    Examples
-    --------
     >>> lack_zone(pa.array(["2025-03-01 10:00", "1740823200"])), lack_zone(pa.array([1740823200]))
     (True, False)
     """
@@ -151,8 +145,6 @@ def to_epoch_ms(
     Times are timestamps, dates, text or numbers, also as a dictionary. What can't be read is 0.
     Those without a zone are of ``zone``, or of UTC.
 
-    Examples
-    --------
     >>> texts = ["1970-01-01T00:00:01Z", "1970-01-01 01:00:02+01:00", "1970-01-01", "noon", "1.5"]
     >>> milliseconds, readable = to_epoch_ms(pa.array(texts))
     >>> milliseconds.tolist(), readable.tolist()

@@ -40,8 +40,6 @@ def read_options(path: str | Path) -> dict[str, str]:
     next one, whose indent does not count. Elsewhere a backslash stands for itself. What can't be
     read, or has a line that is no setting, is an InputError.
 
-    Examples
-    --------
     >>> from tempfile import NamedTemporaryFile
     >>> with NamedTemporaryFile("w") as file:
     ...     print("# ours\nclient.id = count\\\n  er", file=file, flush=True)
@@ -80,8 +78,6 @@ def options_given(options: object, bootstrap: str) -> dict[str, str]:
     ``bootstrap``, too. If they are no settings, or are those of other servers, it is a
     ConfigurationError, which does not show them: they may be secret.
 
-    Examples
-    --------
     >>> options_given({"security.protocol": "SSL", "linger.ms": 20}, "a:9092")
     {'security.protocol': 'SSL', 'linger.ms': '20', 'bootstrap.servers': 'a:9092'}
     >>> options_given({"bootstrap.servers": "prod:9092"}, "dev:9092")
@@ -111,8 +107,6 @@ def options_of_folder(options: object, bootstrap: str, folder: str) -> dict[str,
 
     Settings that are not said to be of all these servers are a ConfigurationError.
 
-    Examples
-    --------
     >>> options_of_folder({}, "a:9092", "out")
     {}
     >>> options_of_folder({"sasl.password": "secret"}, "a:9092", "out")
@@ -136,8 +130,6 @@ connection are not said to be theirs.
 def shared(options: Mapping[str, str], others: Mapping[str, str]) -> Mapping[str, str]:
     """Return settings as those of the servers of both, if it is in their servers that they differ.
 
-    Examples
-    --------
     >>> here, there = {"bootstrap.servers": "a:1"}, {"bootstrap.servers": "b:1"}
     >>> shared(here | {"client.id": "me"}, there | {"client.id": "me"})
     {'client.id': 'me', 'bootstrap.servers': 'a:1,b:1'}
@@ -153,8 +145,6 @@ def shared(options: Mapping[str, str], others: Mapping[str, str]) -> Mapping[str
 def without_servers(options: Mapping[str, str]) -> dict[str, str]:
     """Return settings without the one that says whose they are: a client is told where to go.
 
-    Examples
-    --------
     >>> without_servers({"bootstrap.servers": "a:9092", "client.id": "me"})
     {'client.id': 'me'}
     """
@@ -345,7 +335,7 @@ def kafka_topic(
         columns=Columns.of(event_time, user, action),
         key=key,
         value=value,
-        starting=_starting(starting),
+        starting=where_given(starting, "starting"),
         schema=schema,
         limits=limits_of(max_future, max_text_bytes, time_unit, input_timezone),
         max_records_per_batch=max_records_per_batch,
@@ -359,8 +349,6 @@ def parse_address(text: str) -> Address | None:
 
     What begins like an address, and is none, is a ConfigurationError.
 
-    Examples
-    --------
     >>> parse_address("kafka://a:9092,b:9092/actions")
     Address(bootstrap='a:9092,b:9092', topic='actions')
     >>> parse_address("data/sample") is None
@@ -408,24 +396,29 @@ def _servers(text: str) -> str:
     return ",".join(servers)
 
 
-def _starting(given: object) -> str | datetime | dict[int, int]:
-    if isinstance(given, Mapping):
-        return _offsets(given)
-    if isinstance(given, str) and given not in {"earliest", "latest"}:
-        given = _moment(given)
-    if isinstance(given, datetime) and given.tzinfo is None:
-        message = f"starting is {given.isoformat()}, a time without a zone."
-        raise ConfigurationError(message, hint="Add one: 2026-01-31T08:00Z.")
-    if isinstance(given, datetime):
-        return in_utc(given, "starting")
-    if isinstance(given, str):
+_WHERE_HINT = "Give 'earliest', 'latest', a time such as 2026-01-31T08:00Z, or {partition: offset}."
+
+
+def where_given(given: object, what: str) -> str | datetime | dict[int, int]:
+    """Return a place in a topic: one of two words, a time in UTC, or offsets by partition.
+
+    Of anything else, a time without a zone among it, it is a ConfigurationError.
+    """
+    if isinstance(given, Mapping) and given:
+        return _offsets(given, what)
+    if isinstance(given, str) and given in {"earliest", "latest"}:
         return given
-    message = f"starting is {given!r}."
-    raise ConfigurationError(message, hint="Give 'earliest', 'latest', a time or offsets.")
+    moment = _moment(given)
+    if moment is None:
+        message = f"{what} is {given!r}."
+        raise ConfigurationError(message, hint=_WHERE_HINT)
+    if moment.tzinfo is None:
+        message = f"{what} is {moment.isoformat()}, a time without a zone."
+        raise ConfigurationError(message, hint="Add one: 2026-01-31T08:00Z.")
+    return _in_utc(moment, what)
 
 
-def in_utc(moment: datetime, what: str) -> datetime:
-    """Return a time in UTC; before the year 1 there, or after 9999, it is a ConfigurationError."""
+def _in_utc(moment: datetime, what: str) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
@@ -439,20 +432,20 @@ def _check_text(name: str, given: object, hint: str) -> None:
         raise ConfigurationError(message, hint=hint)
 
 
-def _moment(text: str) -> datetime:
+def _moment(given: object) -> datetime | None:
+    if isinstance(given, datetime):
+        return given
     try:
-        return datetime.fromisoformat(text)
+        return datetime.fromisoformat(given) if isinstance(given, str) else None
     except ValueError:
-        message = f"starting is {text!r}."
-        hint = "Give 'earliest', 'latest', or a time such as 2026-01-31T08:00Z."
-        raise ConfigurationError(message, hint=hint) from None
+        return None
 
 
-def _offsets(given: Mapping[object, object]) -> dict[int, int]:
+def _offsets(given: Mapping[object, object], what: str) -> dict[int, int]:
     found: dict[int, int] = {}
     for partition, offset in given.items():
-        if not all(type(each) is int and each >= 0 for each in (partition, offset)):
-            message = f"starting has {partition!r}: {offset!r}."
+        if type(partition) is not int or type(offset) is not int or min(partition, offset) < 0:
+            message = f"{what} has {partition!r}: {offset!r}."
             raise ConfigurationError(message, hint="Give {partition: offset}, whole numbers.")
-        found[int(str(partition))] = int(str(offset))
+        found[partition] = offset
     return found

@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 
 
 _LN_2 = 0.6931471805599453
-_SERIES_TERMS = 15
-"""The series' argument is at most 1/3, so that these reach double precision."""
+_SERIES_TERMS = 15  # the series' argument is at most 1/3, so that these reach double precision
 
 
 class Draws:
@@ -181,22 +180,17 @@ _TASTE_SHAPE = 3
 _MOODS_SPREAD = 0.6367614216550941
 """Of the logarithm of lognormal moods: the root of ln 1.5, for a variance of 1/2."""
 
-_PARETO = 2.732050807568877
-"""Pareto's exponent for a variance of 1/2: 1 + √3."""
-
+_PARETO = 2.732050807568877  # Pareto's exponent for a variance of 1/2: 1 + √3
 _LASTS = 0.9
 _RATES_SPREAD, _BUSIEST = 1.08, 50.0
 """Of the logarithm of lognormal rates, and the largest, in medians."""
 
-_DAYS_SINCE_A_MONDAY, _WORKDAYS, _WEEKEND = 3, 5, 0.3
-"""1 January 1970 was a Thursday."""
-
+_DAYS_SINCE_A_MONDAY, _WORKDAYS, _WEEKEND = 3, 5, 0.3  # 1 January 1970 was a Thursday
 _SURGE, _SURGE_WITHIN = 3.0, (0.6, 0.9)
 _NEWCOMERS = 0.2
 _A_SITTING = 5
 
-_USERS_AT_A_TIME = 65_536
-"""Bounds the memory for weights of (user, hour) cells."""
+_USERS_AT_A_TIME = 65_536  # bounds the memory for weights of (user, hour) cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,8 @@ if TYPE_CHECKING:
 _PARTS, _VIEW = b"kstoolkit.parts", b"kstoolkit.view"
 """In a schema's metadata: what the parts of its actions are called, as JSON."""
 
-ALL_TOGETHER = "all actions"
-"""What is done by no part at all, for people."""
-
-MOST_PARTS = 8
-"""So many parts has an action at most."""
-
+ALL_TOGETHER = "all actions"  # what is done by no part at all, for people
+MOST_PARTS = 8  # so many parts has an action at most
 SEPARATOR, _ESCAPE = "\x1f", "\x1b"
 NONE = f"{_ESCAPE}0"
 _ESCAPED = {_ESCAPE: f"{_ESCAPE}1", SEPARATOR: f"{_ESCAPE}2"}
@@ -70,8 +66,6 @@ class Part(NamedTuple):
 
         One without a name of its own is a ConfigurationError.
 
-        Examples
-        --------
         >>> Part.of("lower(op) AS operation")
         Part(expression='lower(op)', name='operation')
         """
@@ -89,8 +83,6 @@ def parts_of(action: str | Sequence[str]) -> tuple[Part, ...]:
 
     Too many, or two of one name or of another column's of results, are a ConfigurationError.
 
-    Examples
-    --------
     >>> [part.name for part in parts_of(["region", "lower(op) AS operation"])]
     ['region', 'operation']
     >>> parts_of("action"), parts_of(["action"])
@@ -124,8 +116,6 @@ def with_parts(
 
     A view has some of the parts alone, or none of them: what is counted is summed by these.
 
-    Examples
-    --------
     >>> parts_in(with_parts(pa.schema({"action": pa.string()}), ["region", "op"]))
     ('region', 'op')
     """
@@ -143,8 +133,6 @@ def view_in(schema: pa.Schema) -> tuple[str, ...] | None:
 def joined(parts: Sequence[pa.DictionaryArray]) -> pa.DictionaryArray:
     r"""Return the one text of each row's parts, each part a dictionary of distinct texts.
 
-    Examples
-    --------
     >>> region = pa.array(["eu", None, "eu"]).dictionary_encode()
     >>> operation = pa.array(["get", "get", "get"]).dictionary_encode()
     >>> joined([region, operation]).to_pylist()
@@ -197,8 +185,6 @@ def _escaped(texts: pa.Array) -> pa.Array:
 def split(texts: pa.Array, number: int) -> list[pa.Array]:
     r"""Return the parts of joined texts: an array of texts for each part, null where there is none.
 
-    Examples
-    --------
     >>> [part.to_pylist() for part in split(pa.array(["eu\x1fget", "\x1b0\x1fput"]), 2)]
     [['eu', None], ['get', 'put']]
     """
@@ -216,8 +202,6 @@ def split(texts: pa.Array, number: int) -> list[pa.Array]:
 def values_of(text: str) -> tuple[str | None, ...]:
     r"""Return the parts of one joined text.
 
-    Examples
-    --------
     >>> values_of("\x1b0\x1fget")
     (None, 'get')
     """
@@ -228,8 +212,6 @@ def values_of(text: str) -> tuple[str | None, ...]:
 def in_json(texts: pa.Array) -> pa.Array:
     r"""Return joined texts as JSON writes their parts: as they are told where a name is one text.
 
-    Examples
-    --------
     >>> in_json(pa.array(["eu\x1fget"])).to_pylist()
     ['["eu", "get"]']
     """
@@ -252,8 +234,6 @@ def chosen(texts: pa.Array, parts: Sequence[str], by: Sequence[str]) -> pa.Dicti
 
     Of no part at all, each is the empty text.
 
-    Examples
-    --------
     >>> chosen(pa.array(["eu\x1fget", "us\x1fget"]), ["region", "op"], ["op"]).to_pylist()
     ['get', 'get']
     """
@@ -266,8 +246,6 @@ def chosen(texts: pa.Array, parts: Sequence[str], by: Sequence[str]) -> pa.Dicti
 def checked(parts: Sequence[str], asked: str | Sequence[str], *, what: str) -> tuple[str, ...]:
     """Return names of parts that were asked for, in the action's order; others are a ColumnError.
 
-    Examples
-    --------
     >>> checked(["region", "op"], ["op", "region"], what="by")
     ('region', 'op')
     """
@@ -285,8 +263,6 @@ def matching(
 ) -> NDArray[np.bool_]:
     r"""Return which joined texts have these values of their parts; ``None`` is none.
 
-    Examples
-    --------
     >>> matching(pa.array(["eu\x1fget", "us\x1fget"]), ["region", "op"], {"region": "eu"}).tolist()
     [True, False]
     """
@@ -306,8 +282,6 @@ def are_chosen(
 ) -> NDArray[np.bool_]:
     """Return which actions have these values, be they one column or of several parts.
 
-    Examples
-    --------
     >>> are_chosen(pa.array(["get", "put"]), None, {"action": "put"}).tolist()
     [False, True]
     """
@@ -321,8 +295,6 @@ def are_chosen(
 def in_words(texts: pa.Array, number: int) -> pa.Array:
     r"""Return joined texts for people, the parts one behind the other.
 
-    Examples
-    --------
     >>> in_words(pa.array(["eu-west\x1fdelete", "\x1b0\x1fdelete"]), 2).to_pylist()
     ['eu-west, delete', 'none, delete']
     """
@@ -340,8 +312,6 @@ def values_in_words(values: Iterable[str | None]) -> list[str]:
 def action_in_words(action: str | tuple[str | None, ...] | None) -> str:
     """Return an action for people: its parts one behind the other, if it has several.
 
-    Examples
-    --------
     >>> action_in_words(("eu", None)), action_in_words("read"), action_in_words(())
     ('eu, none', 'read', 'all actions')
     """

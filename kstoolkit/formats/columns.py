@@ -35,8 +35,6 @@ class ByteColumn:
 
     Of a null both are 0: it has no bytes at all, which is not the same as none of them.
 
-    Examples
-    --------
     >>> keys = ByteColumn.of([b"Anna\x00\x01", b"Bo\x00\x02", b"x"])
     >>> keys.lengths.tolist()
     [6, 4, 1]
@@ -108,8 +106,6 @@ class ByteColumn:
     def equal_to(self, cell: bytes) -> NDArray[np.bool_]:
         """Return which rows are these bytes; a null is not.
 
-        Examples
-        --------
         >>> ByteColumn.of([b"a", b"ab", None]).equal_to(b"a").tolist()
         [True, False, False]
         """
@@ -128,8 +124,6 @@ class ByteColumn:
     def followed_by(self, other: ByteColumn) -> ByteColumn:
         """Return these rows, and behind them those of another column.
 
-        Examples
-        --------
         >>> ByteColumn.of([b"a"]).followed_by(ByteColumn.of([b"b", None])).to_list()
         [b'a', b'b', None]
         """
@@ -201,8 +195,6 @@ def _in_order(
 def joined_cells(*columns: pa.Array | pa.Scalar) -> pa.Array:
     """Return columns of Arrow large binary behind each other, cell by cell; null where one is.
 
-    Examples
-    --------
     >>> column = pa.array([b"a", None], pa.large_binary())
     >>> joined_cells(column, pa.scalar(b"z", pa.large_binary())).to_pylist()
     [b'az', None]
@@ -213,8 +205,6 @@ def joined_cells(*columns: pa.Array | pa.Scalar) -> pa.Array:
 def fixed_cells(numbers: NDArray[Any]) -> pa.Array:
     r"""Return the bytes of each number, or of each row of numbers, as Arrow large binary.
 
-    Examples
-    --------
     >>> fixed_cells(np.array([258, 3], ">i2")).to_pylist()
     [b'\x01\x02', b'\x00\x03']
     """
@@ -288,8 +278,6 @@ class RowColumns:
     def take(self, chosen: NDArray[np.bool_]) -> RowColumns:
         """Return the rows that a mask chooses.
 
-        Examples
-        --------
         >>> column = ByteColumn.of([b"a", b"b"])
         >>> rows = RowColumns(np.arange(2), column, column, problems={1: "torn"})
         >>> rows.take(np.array([False, True])).problems
@@ -311,8 +299,6 @@ class RowColumns:
     def whole(cls, keys: ByteColumn, values: ByteColumn) -> RowColumns:
         """Return rows that a store has wrapped in nothing.
 
-        Examples
-        --------
         >>> rows = RowColumns.whole(ByteColumn.of([b"a"]), ByteColumn.of([b"1"]))
         >>> rows.key.to_list(), rows.window_start_ms
         ([b'a'], None)
@@ -330,8 +316,6 @@ def numbers_of(column: pa.Array | None, length: int) -> tuple[NDArray[np.int64],
 
     A column that a kind of store does not have is null in all its rows.
 
-    Examples
-    --------
     >>> numbers, known = numbers_of(pa.array([5, None], pa.int64()), 2)
     >>> numbers.tolist(), known.tolist()
     ([5, 0], [True, False])
@@ -349,8 +333,6 @@ def said_of(which: NDArray[np.bool_], why: str) -> dict[int, str]:
 def except_at(positions: Iterable[int], count: int) -> NDArray[np.bool_]:
     """Return a mask of ``count`` rows that leaves some positions out.
 
-    Examples
-    --------
     >>> except_at([1], 3).tolist()
     [True, False, True]
     """
@@ -362,8 +344,6 @@ def except_at(positions: Iterable[int], count: int) -> NDArray[np.bool_]:
 def run_edges(size: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return where each run begins, and behind them where the last one ends.
 
-    Examples
-    --------
     >>> run_edges(np.array([2, 0, 3])).tolist()
     [0, 2, 2, 5]
     """
@@ -375,8 +355,6 @@ def run_edges(size: NDArray[np.int64]) -> NDArray[np.int64]:
 def run_places(begins: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return begin, begin + 1, ... for each run of a given size.
 
-    Examples
-    --------
     >>> run_places(np.array([10, 50]), np.array([2, 3])).tolist()
     [10, 11, 50, 51, 52]
     """
@@ -396,8 +374,6 @@ def run_sums(values: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.i
 class Undecoded:
     """Bytes that a serde could not read, and why.
 
-    Examples
-    --------
     >>> Undecoded(b"xy", "2 bytes, not 8")
     Undecoded(7879: 2 bytes, not 8)
     """

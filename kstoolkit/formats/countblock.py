@@ -65,8 +65,7 @@ SCHEMA = pa.schema(
 )
 """Columns of a decoded block; a written one narrows ``count`` to uint32 where every count fits."""
 _END = pa.field("end_ms", pa.int64(), nullable=False)
-SCHEMA_OF_SESSIONS = SCHEMA.append(_END)
-"""The same with sessions' ends."""
+SCHEMA_OF_SESSIONS = SCHEMA.append(_END)  # the same with sessions' ends
 _COUNT = 3
 _NARROW_COUNT = pa.field("count", pa.uint32(), nullable=False)
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -77,8 +76,6 @@ def encode(batch: pa.RecordBatch) -> bytes:
 
     The metadata of their schema says of which parts their actions are, if of several.
 
-    Examples
-    --------
     >>> user = pa.array(["Anna", "Anna"]).dictionary_encode()
     >>> action = pa.array(["read", "write"]).dictionary_encode()
     >>> columns = [pa.array([0, 0]), user, action, pa.array([3, 1], pa.uint64())]
@@ -141,15 +138,17 @@ def _check_columns(batch: pa.RecordBatch, *, has_ends: bool) -> None:
 
 
 def _damaged(block: bytes, what: str) -> FormatError:
-    return FormatError(
-        f"{len(block):,} bytes that are no {_NAME}: {what}.",
-        hint="They are damaged; restore them from a copy.",
-    )
+    return damaged_block(block, _NAME, what)
+
+
+def damaged_block(block: bytes, name: str, what: object) -> FormatError:
+    """Return the error of bytes that are no block of a name."""
+    message = f"{len(block):,} bytes that are no {name}: {what}."
+    return FormatError(message, hint="They are damaged; restore them from a copy.")
 
 
 _LAYOUT = ">iiqiq"
-_LENGTH_BYTES = struct.calcsize(_LAYOUT)
-"""How long such a key is."""
+_LENGTH_BYTES = struct.calcsize(_LAYOUT)  # how long such a key is
 _INT32, _INT64 = 2**31, 2**63
 _LIMITS = (_INT32, _INT32, _INT64, _INT32, _INT64)
 
@@ -169,8 +168,6 @@ class BlockKey(NamedTuple):
     def encode(self) -> bytes:
         """Return the key's bytes; a number that does not fit its place is a ConfigurationError.
 
-        Examples
-        --------
         >>> BlockKey(5, 1, 7, 1, 60_000).encode().hex(" ", -4)
         '00000005 00000001 00000000 00000007 00000001 ffffffff ffff15a0'
         """

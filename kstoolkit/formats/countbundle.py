@@ -54,8 +54,6 @@ def message_class(name: str, fields: Sequence[tuple[str, str]]) -> Any:
 
     They are named and typed as a ``.proto`` file has them, such as ``"repeated uint32"``.
 
-    Examples
-    --------
     >>> point = message_class("Point", [("x", "int64"), ("y", "repeated uint64")])
     >>> point(x=1, y=[2, 3]).SerializeToString().hex(" ")
     '08 01 12 02 02 03'
@@ -75,10 +73,8 @@ def message_class(name: str, fields: Sequence[tuple[str, str]]) -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
-LONGEST_VARINT = 10
-"""How many bytes 64 bits take at most."""
-MORE_BIT = 0x80
-"""The top bit of a byte that is not the last of its varint."""
+LONGEST_VARINT = 10  # how many bytes 64 bits take at most
+MORE_BIT = 0x80  # the top bit of a byte that is not the last of its varint
 
 
 def varint_widths(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -123,8 +119,6 @@ def decode_varints(
 def varint_cells(numbers: NDArray[np.uint64], first: NDArray[np.int64]) -> pa.Array:
     """Return byte strings of varints, each from one of ``first`` on up to the next.
 
-    Examples
-    --------
     >>> cells = varint_cells(np.array([1, 300, 2], np.uint64), np.array([0, 2, 3]))
     >>> [cell.hex() for cell in cells.to_pylist()]
     ['01ac02', '02']
@@ -196,8 +190,6 @@ _MESSAGE = message_class(NAME, FIELDS)
 def decode(value: bytes) -> Bundle:
     """Return one bundle; one of an unknown version, or with ids of 2**31 and more: a FormatError.
 
-    Examples
-    --------
     >>> decode(bytes([1, 0x0A, 2, 0, 3, 0x12, 2, 61, 7, 0x18, 5]))
     Bundle(action_ids=[0, 3], counts=[61, 7], updated_at_ms=5, lasted_ms=None)
     """
@@ -223,8 +215,6 @@ def _has_ends(version: int) -> bool:
 def encode_many(bundles: Bundles) -> pa.Array:
     """Return the bytes of each bundle, as Arrow binary.
 
-    Examples
-    --------
     >>> one = Bundles(np.array([2]), np.array([0, 3]), np.array([61, 7]), np.array([5]))
     >>> encode_many(one)[0].as_py().hex(" ")
     '01 0a 02 00 03 12 02 3d 07 18 05'

@@ -49,8 +49,6 @@ SHORTEST_REPLICA_KEY_BYTES = _SALT_BYTES + _NUMBER_BYTES
 def encode_replica_key(user: str, start_ms: int) -> bytes:
     """Return the key of one user's window.
 
-    Examples
-    --------
     >>> encode_replica_key("Anna", 0).hex(" ", 4)
     '97a9d330 416e6e61 00000000 00000000'
     """
@@ -73,8 +71,6 @@ def decode_replica_keys(keys: list[bytes]) -> tuple[list[str], NDArray[np.int64]
 
     One that is too short, or no UTF-8, is a FormatError.
 
-    Examples
-    --------
     >>> users, starts = decode_replica_keys([encode_replica_key("Anna", 60_000)])
     >>> users, starts.tolist()
     (['Anna'], [60000])
@@ -148,8 +144,6 @@ def encode_topic_keys(
 
     A size may be one for all; a size of zero is a ConfigurationError.
 
-    Examples
-    --------
     >>> [key] = encode_topic_keys(pa.array(["Anna"]), np.array([0]), np.array([0]), 60_000)
     >>> key.as_py().hex(" ", 4)
     '97a9d330 416e6e61 00000000 00000000 00000000 0000ea60'
@@ -168,8 +162,6 @@ def decode_topic_keys(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
     A key that is missing, too short, of a block, no UTF-8, or with another user's salt is a
     FormatError.
 
-    Examples
-    --------
     >>> users, starts = pa.array(["Anna", "Bo"]), np.array([0, 9])
     >>> keys = encode_topic_keys(users, np.array([1, 0]), starts, 60_000)
     >>> read = decode_topic_keys(keys)
@@ -192,8 +184,6 @@ def decode_topic_keys(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
 def is_block_key(keys: Sequence[bytes | None] | pa.Array) -> NDArray[np.bool_]:
     r"""Return which keys are those of blocks, and not of one user's window.
 
-    Examples
-    --------
     >>> keys = encode_topic_keys(pa.array(["Anna"]), np.array([0]), np.array([0]), 60_000)
     >>> is_block_key([keys[0].as_py(), bytes(20) + b"\xff" * 8, b"short"]).tolist()
     [False, True, False]

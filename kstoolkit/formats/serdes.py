@@ -199,8 +199,6 @@ def serde_of(serde: str | Serde | Callable[[bytes], Any]) -> Serde:
 
     A name that there is none of is a ConfigurationError.
 
-    Examples
-    --------
     >>> serde_of("Long").name, serde_of("time-windowed(String)").name
     ('long', 'time-windowed(string)')
     >>> from kstoolkit.formats.columns import ByteColumn
@@ -252,8 +250,6 @@ def guess_serde(column: ByteColumn) -> Guess:
 
     At most a thousand rows are looked at, spread over them all.
 
-    Examples
-    --------
     >>> from kstoolkit.formats.columns import ByteColumn
     >>> guess_serde(ByteColumn.of([b"\x00\x00\x00\x00\x00\x00\x01\x2c"])).serde
     'long'

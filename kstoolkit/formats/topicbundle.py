@@ -335,8 +335,6 @@ class ActionBundles:
 def encode_many(bundles: ActionBundles) -> pa.Array:
     """Return the bytes of each bundle, as Arrow large binary.
 
-    Examples
-    --------
     >>> one = ActionBundles.of([ActionBundle(["read", "edit"], [61, 7], 5)])
     >>> encode_many(one)[0].as_py().hex(" ")
     '02 12 02 3d 07 18 05 22 04 72 65 61 64 22 04 65 64 69 74'
@@ -356,8 +354,6 @@ def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
 
     One of another version, or that is no bundle, is a FormatError.
 
-    Examples
-    --------
     >>> value = bytes.fromhex("02 12 02 3d 07 18 05 22 04 72656164 22 04 65646974")
     >>> read = decode_many([value, value])
     >>> read.size.tolist(), read.count.tolist(), read.action.tolist(), read.actions.to_pylist()

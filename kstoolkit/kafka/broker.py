@@ -56,18 +56,14 @@ if TYPE_CHECKING:
     from os import PathLike
 
 
-_KAFKA_VERSION = "4.3.1"
-"""The newest release whose parts are all published."""
-
+_KAFKA_VERSION = "4.3.1"  # the newest release whose parts are all published
 _BROKER_JARS = (
     Artifact("org.apache.kafka", "kafka_2.13", _KAFKA_VERSION),
     # Without it Kafka logs nothing at all. The version is that of the slf4j-api that Kafka brings.
     Artifact("org.slf4j", "slf4j-simple", "1.7.36"),
 )
 
-_DATA = "data"
-"""Where in its folder the broker keeps its records."""
-
+_DATA = "data"  # where in its folder the broker keeps its records
 PROPERTIES = "server.properties"
 
 _PROPERTIES = """\
@@ -136,8 +132,6 @@ class BrokerStatus:
     Kafka that runs, or ran last. Both are ``None`` before the first start, and ``pid`` if it is
     stopped. ``log`` has its warnings and errors.
 
-    Examples
-    --------
     >>> from pathlib import Path
     >>> BrokerStatus("127.0.0.1:21000", True, 42, Path("b"), "4.3.1", Path("b/broker.log"))
     Kafka 4.3.1 is running at 127.0.0.1:21000 (process 42), in b
@@ -231,8 +225,7 @@ _PORTS = range(20_000, 30_000)
 """Below those that systems give to outgoing connections: a client that keeps asking for a broker
 that is down could be given the very port, and the broker would never have it again."""
 _FORMAT = 1
-_OURS = {".lock", "broker.json", ".broker.json.part"}
-"""What a start that failed may leave."""
+_OURS = {".lock", "broker.json", ".broker.json.part"}  # what a start that failed may leave
 
 
 @dataclass(frozen=True, slots=True)

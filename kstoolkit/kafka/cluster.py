@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
 
 
-ANSWER_SECONDS = 10.0
-"""How long an answer may take."""
+ANSWER_SECONDS = 10.0  # how long an answer may take
 
 
 def clients() -> Any:

@@ -87,8 +87,6 @@ def for_librdkafka(options: Mapping[str, str]) -> dict[str, str]:
     Certificates in a form that it does not read are a ConfigurationError; a file of theirs that
     can't be read is an InputError.
 
-    Examples
-    --------
     >>> jaas = 'org.x.PlainLoginModule required username="me" password="none";'
     >>> for_librdkafka({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})["sasl.username"]
     'me'
@@ -114,8 +112,6 @@ def for_java(options: Mapping[str, str]) -> dict[str, str]:
     verified, are a ConfigurationError; a certificate's file that can't be read, or a key in no form
     that Java reads, is an InputError.
 
-    Examples
-    --------
     >>> given = {"sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": 'n"o'}
     >>> print(for_java(given)["sasl.jaas.config"])
     org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="n\"o";

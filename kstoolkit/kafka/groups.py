@@ -102,8 +102,7 @@ def _member(told: Any) -> Member:
     return Member(told.member_id, told.client_id, told.host.removeprefix("/"), tuple(read))
 
 
-_VERSION = 10
-"""The first version, that of Kafka 3.1, whose bytes are written as they are read here."""
+_VERSION = 10  # the first version, that of Kafka 3.1, whose bytes are written as they are read here
 
 
 def with_tasks(cluster: Cluster, facts: GroupFacts) -> GroupFacts:

@@ -157,9 +157,7 @@ _CACHE_FOLDER = "KSTOOLKIT_CACHE_DIR"
 
 _CONTENTS = "contents.json"
 _UNTRUSTED = "SSLHandshakeException"
-_PAUSES_S = (1.0, 4.0)
-"""How long to wait before the second try, and before the third and last."""
-
+_PAUSES_S = (1.0, 4.0)  # how long to wait before the second try, and before the third and last
 _HINT = (
     "It is needed once: try again with a network, set HTTPS_PROXY if there is a proxy, or name a "
     f"Maven repository within reach in {_REPOSITORY}."
@@ -194,8 +192,6 @@ def fetch(
     What the repository has not is a MissingArtifact; no network, no Java and no room for it are an
     EnvironmentFault; nothing asked for, and no place for a cache, a ConfigurationError.
 
-    Examples
-    --------
     >>> jars = fetch([Artifact("org.slf4j", "slf4j-api", "1.7.36")])
     >>> [jar.name for jar in jars]
     ['slf4j-api-1.7.36.jar']
@@ -319,8 +315,6 @@ class Artifact:
 
     A part that is empty, or has characters that none has, is a ConfigurationError.
 
-    Examples
-    --------
     >>> print(Artifact("org.apache.kafka", "kafka-clients", "4.3.1"))
     org.apache.kafka:kafka-clients:4.3.1
     """

@@ -382,8 +382,6 @@ class Produced:
 
     Parameters
     ----------
-    address
-        The topic.
     records
         How many records it has acknowledged.
     size_bytes
@@ -456,9 +454,7 @@ class Produced:
         return element("p", repr(self)) + element("table", joined(*cells))
 
 
-_FUTURE_MS = 3_600_000
-"""Brokers refuse a record that is later than this, unless told otherwise."""
-
+_FUTURE_MS = 3_600_000  # brokers refuse a record that is later than this, unless told otherwise
 _REMEMBERED_MS = 86_400_000
 """How long after a producer's last record, by that record's time, a broker knows what it sent."""
 

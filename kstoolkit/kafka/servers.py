@@ -173,8 +173,6 @@ def refusal(
 
     ``settings`` are as librdkafka names them; ``heard`` is what it said about them so far.
 
-    Examples
-    --------
     >>> said = "sasl_ssl://a:1/bootstrap: SASL authentication error: Who? (after 3ms in state X)"
     >>> print(refusal("a:1", {}, [said]))
     The broker at 'a:1' does not let this client in: SASL authentication error: Who?.
@@ -197,8 +195,6 @@ def refusal(
 def last_words(heard: Sequence[str]) -> str | None:
     """Return what librdkafka said last of a server; ``None`` if nothing.
 
-    Examples
-    --------
     >>> last_words(["a:1/bootstrap: Connect to ipv4#1.2.3.4:1 failed: refused (after 0ms in ...)"])
     'Connect to ipv4#1.2.3.4:1 failed: refused'
     """

@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.stores.rows.readable import HasRows
 
-_READ_BYTES = 16 << 20
-"""Of larger stores, rows are not read for a verdict on their growth."""
-
+_READ_BYTES = 16 << 20  # of larger stores, rows are not read for a verdict on their growth
 _UNEVEN = 2.0
 _LEAST_UNEVEN_BYTES = 64 << 20
 _MOST_NAMES = 5
@@ -596,8 +594,7 @@ _OF_STORES = ("size-all-mem-tables", "estimate-table-readers-mem")
 _LEAST_GROWTH_BYTES = 64 << 20
 _DAY_MS = 86_400_000
 _START, _AGE = "process-start-time-seconds", "age-seconds"
-_WARM_S = 3_600
-"""A process that ran for so long has touched the whole of its heap."""
+_WARM_S = 3_600  # a process that ran for so long has touched the whole of its heap
 
 
 def _told(metrics: EngineMetrics) -> dict[str, float] | None:
@@ -713,8 +710,7 @@ def _name(found: FoundStore) -> str:
 
 
 _URGENT_RULES = {"errors in the log", "background errors"}
-_OF_ALL = {"memory over the bound"}
-"""What is judged of all stores together."""
+_OF_ALL = {"memory over the bound"}  # what is judged of all stores together
 
 
 def _advised(looks: list[_Look]) -> Iterator[Step]:

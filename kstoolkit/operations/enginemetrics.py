@@ -76,15 +76,20 @@ def read_metrics(source: str | Path, *, timeout: str = "10 seconds") -> EngineMe
     >>> metrics, metrics.values
     (StoreMetrics(0_1 a, 1 figure), {'num-live-versions': 3.0})
     """
-    if find_spec("prometheus_client") is None:
-        message = "Reading metrics needs prometheus_client, which is not installed."
-        raise EnvironmentFault(message, hint='Run: pip install "kstoolkit[operations]"')
+    need_prometheus("Reading")
     origin, text, at_ms = _text_of(str(source), parse_duration(timeout))
     rows = _stores(_samples(text, origin), at_ms)
     if not rows:
         message = f"{origin} tells of no RocksDB store of Kafka Streams."
         raise InputError(message, hint=f"{_FORM} Its rules must let kafka.streams through.")
     return EngineMetrics(rows, origin)
+
+
+def need_prometheus(doing: str) -> None:
+    """Refuse, as an EnvironmentFault, what can't be done with metrics without the package."""
+    if find_spec("prometheus_client") is None:
+        message = f"{doing} metrics needs prometheus_client, which is not installed."
+        raise EnvironmentFault(message, hint='Run: pip install "kstoolkit[operations]"')
 
 
 def _text_of(source: str, timeout_ms: int) -> tuple[str, str, int | None]:

@@ -49,8 +49,6 @@ class LagOfPartition:
 
     Parameters
     ----------
-    topic, partition
-        Which.
     end_offset
         The offset that the next record to arrive gets.
     position
@@ -116,8 +114,6 @@ class TopicLag(Viewed):
         When this was seen, epoch ms UTC.
     measured_seconds
         How long rates of arrival were measured; ``None`` if they were not.
-    partitions
-        One for each partition.
     catch_up_seconds
         How long it takes until nothing waits anywhere; ``None`` if unknown, or never.
     why
@@ -361,8 +357,7 @@ def group_reader(
     return GroupReader(Cluster(servers, options_given(options, servers)), what, topic)
 
 
-_BATCHES = 20
-"""The newest batches tell how fast a run is; older ones, how fast it was."""
+_BATCHES = 20  # the newest batches tell how fast a run is; older ones, how fast it was
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,7 @@ if TYPE_CHECKING:
     Told = dict[str, dict[str, float]]
 
 
-_VALUE, _FAILURE = "value", "failure"
-"""The fields of a column of answers."""
-
+_VALUE, _FAILURE = "value", "failure"  # the fields of a column of answers
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """What Arrow raises of a value that is not of a type."""
 

@@ -21,10 +21,9 @@ import time
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from shutil import disk_usage
 from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from py4j.protocol import Py4JError
@@ -33,17 +32,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from kstoolkit.errors import (
     ConfigurationError,
-    EnvironmentFault,
     FormatError,
     KafkaError,
     KstoolkitError,
     OutputError,
 )
+from kstoolkit.operations.enginemetrics import need_prometheus
 from kstoolkit.operations.lag import LagWatch
 from kstoolkit.operations.sparkmemory import java_memory, session_with_java
 from kstoolkit.operations.sparkmetrics import QueryFigures, counter, gauge, labelled
 from kstoolkit.pipeline.runfolder import size_bytes
 from kstoolkit.pipeline.status import NO_BATCH, FindingCounts, RunState, RunWatch, with_all_reasons
+from kstoolkit.records import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -271,8 +271,6 @@ class RestoreProgress:
     Give it as ``listener`` to :meth:`kstoolkit.WindowStore.restore` and
     :meth:`kstoolkit.WindowStore.follow`. Segments that are rebuilt alone count with their window.
 
-    Examples
-    --------
     >>> progress = RestoreProgress()
     >>> progress.on_start("1 hour", total=500)
     >>> progress.on_batch("1 hour", records=200)
@@ -335,10 +333,8 @@ def _window(what: str) -> str:
     return what.partition(" from ")[0]
 
 
-_SHARE = 10
-"""How many times as long as it took to be read, a part's figures serve."""
-_OLDEST_SECONDS = {"disk": 60.0}
-"""How long at most, if not for ten seconds."""
+_SHARE = 10  # how many times as long as it took to be read, a part's figures serve
+_OLDEST_SECONDS = {"disk": 60.0}  # how long at most, if not for ten seconds
 
 
 class PartitionLag(Protocol):
@@ -547,7 +543,7 @@ def serve_replica(collector: ReplicaCollector, *, port: int = 0) -> MetricsServe
 
     ``collector`` is told how the restore goes; all else is as of :func:`serve_metrics`.
     """
-    _need_prometheus()
+    need_prometheus("Serving")
     return MetricsServer(collector, "127.0.0.1", port)
 
 
@@ -602,14 +598,14 @@ def serve_metrics(
     >>> "kstoolkit_events_total 0.0" in text.splitlines()
     True
     """
-    _need_prometheus()
+    need_prometheus("Serving")
     told = _RunLag(run, options) if lag is None else lag
     server = MetricsServer(RunCollector(run, lag=told, restarts=restarts), host, port)
     run.closes.callback(server.close)
     return server
 
 
-class MetricsServer:
+class MetricsServer(Closing):
     """Answers whoever asks for figures. Made by :func:`serve_metrics` and :func:`serve_replica`.
 
     Attributes
@@ -638,12 +634,6 @@ class MetricsServer:
             self._server.shutdown()
             self._thread.join()
             self._server.server_close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         state = "" if self._thread.is_alive() else ", closed"
@@ -706,9 +696,3 @@ def _answering(collector: Figures) -> Any:
     registry = CollectorRegistry()
     registry.register(Families())
     return make_wsgi_app(registry)
-
-
-def _need_prometheus() -> None:
-    if find_spec("prometheus_client") is None:
-        message = "Serving metrics needs prometheus_client, which is not installed."
-        raise EnvironmentFault(message, hint='Run: pip install "kstoolkit[operations]"')

@@ -20,7 +20,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import CheckpointError, ConfigurationError, Option, naming
-from kstoolkit.events.topics import in_utc
+from kstoolkit.events.topics import where_given
 from kstoolkit.kafka.cluster import Partition
 from kstoolkit.kafka.groups import group_facts, move_group, streams_topics
 from kstoolkit.kafka.reading import record_times
@@ -52,8 +52,6 @@ class Move:
 
     Parameters
     ----------
-    topic, partition
-        Which.
     position
         The offset of the next record to be read, before; ``None`` if there was none.
     target
@@ -131,8 +129,6 @@ class ResetPlan:
         Where to, in words.
     done
         Whether it is done, or only planned.
-    moves
-        One for each partition.
     in_part
         Of a run, the windows of which just a part is read again, as far as records' timestamps
         tell; their counts become too low.
@@ -206,25 +202,7 @@ def _moment_text(value_ms: int) -> str:
 To = str | datetime | Mapping[int, int]
 """``"earliest"``, ``"latest"``, a time (an aware datetime or ISO 8601), or offsets by partition."""
 
-_Where = str | datetime | dict[int, int]
-"""The same once it is checked: one of two words, a time in UTC, or offsets."""
-
-_HINT = "Give 'earliest', 'latest', a time such as 2026-01-31T08:00Z, or {partition: offset}."
-
-
-def _checked_to(to: object) -> _Where:
-    if isinstance(to, Mapping) and to:
-        return _offsets(to)
-    if isinstance(to, str) and to in {"earliest", "latest"}:
-        return to
-    moment = _moment(to)
-    if moment is None:
-        message = f"to is {to!r}."
-        raise ConfigurationError(message, hint=_HINT)
-    if moment.tzinfo is None:
-        message = f"to is {moment.isoformat()}, a time without a zone."
-        raise ConfigurationError(message, hint="Add one: 2026-01-31T08:00Z.")
-    return in_utc(moment, "to")
+_Where = str | datetime | dict[int, int]  # the same once it is checked
 
 
 def _targets_of(
@@ -273,25 +251,6 @@ def _check_there(named: Mapping[int, int], topic: str, reach: Mapping[int, Reach
             message = f"to has offset {at} of partition {partition}, which is not there."
             held = "; ".join(f"{each}: {r.first} to {r.end}" for each, r in sorted(reach.items()))
             raise ConfigurationError(message, hint=f"{topic!r} has {held}.")
-
-
-def _offsets(to: Mapping[object, object]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for partition, at in to.items():
-        if type(partition) is not int or type(at) is not int or min(partition, at) < 0:
-            message = f"to has {partition!r}: {at!r}."
-            raise ConfigurationError(message, hint="Give {partition: offset}, whole numbers.")
-        found[partition] = at
-    return found
-
-
-def _moment(to: object) -> datetime | None:
-    if isinstance(to, datetime):
-        return to
-    try:
-        return datetime.fromisoformat(to) if isinstance(to, str) else None
-    except ValueError:
-        return None
 
 
 def _reset_group(reader: GroupReader, to: _Where, *, dry_run: bool) -> ResetPlan:
@@ -548,7 +507,7 @@ def reset(
     kstoolkit.errors.ConfigurationError: to is 'yesterday'.
     Hint: Give 'earliest', 'latest', a time such as 2026-01-31T08:00Z, or {partition: offset}.
     """
-    where = _checked_to(to)
+    where = where_given(to, "to")
     if topic is not None and bootstrap is None:
         message = f"topic is {topic!r}, and the run's folder knows its topic."
         raise ConfigurationError(message, hint="Leave it out, or give bootstrap for a group.")

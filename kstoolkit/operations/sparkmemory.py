@@ -60,8 +60,6 @@ class JavaMemory(Record):
 
     Parameters
     ----------
-    pid
-        Its process.
     heap_used_bytes, heap_committed_bytes, heap_max_bytes
         Objects, garbage among them; what was asked of the system for them; what may be asked for.
     non_heap_used_bytes, non_heap_committed_bytes
@@ -426,8 +424,6 @@ def profile_of_settings(settings: Mapping[str, str]) -> Profile:
     Source of keys, defaults and what ``boundedMemoryUsage`` sets: ``RocksDBConf``,
     ``RocksDBMemoryManager`` and ``RocksDB`` of Spark 4.3.
 
-    Examples
-    --------
     >>> key = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
     >>> profile = profile_of_settings({key: "true"})
     >>> profile.block_cache_bytes >> 20, profile.write_buffer_manager_bytes >> 20
@@ -517,8 +513,6 @@ class SparkMemory(Record):
 
     Parameters
     ----------
-    application
-        The name of the application.
     java
         The driver's Java; if Spark runs locally, all stores are in it.
     state

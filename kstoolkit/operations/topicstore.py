@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from tqdm import tqdm
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.outputs import KafkaChangelog
     from kstoolkit.kafka.reading import TopicRecords
     from kstoolkit.stores.rows.asking import Asked
+    from kstoolkit.stores.rows.counts import Counted
     from kstoolkit.stores.rows.readable import RowSource, SerdeLike
     from kstoolkit.units import Duration
 
@@ -68,7 +69,7 @@ class CountedTopic(ReadOnce):
         topic: KafkaChangelog,
         *,
         window_ms: int | None,
-        counted: dict[str, Any],
+        counted: Counted,
         scratch: str | os.PathLike[str] | None = None,
     ) -> None:
         self.name = str(topic.address)
@@ -111,7 +112,7 @@ def counts_of_run(
     path: str | os.PathLike[str],
     *,
     window_ms: int | None,
-    counted: dict[str, Any],
+    counted: Counted,
 ) -> Readable:
     """Return the latest counts of a run whose changelog is a topic, as rows.
 
@@ -124,9 +125,7 @@ def counts_of_run(
     return _counts(mirror, f"{path}, {topic.address}", window_ms, counted)
 
 
-def _counts(
-    mirror: Changelog, name: str, window_ms: int | None, counted: dict[str, Any]
-) -> Readable:
+def _counts(mirror: Changelog, name: str, window_ms: int | None, counted: Counted) -> Readable:
     lengths_ms = mirror.window_lengths_ms()
     known = ", ".join(map(length_label, lengths_ms)) or "none"
     if window_ms is None:
@@ -342,7 +341,7 @@ def topic_store(
     beside: HasRows | None,
     read_as: ReadAs,
     partition: int | None,
-    counted: dict[str, Any],
+    counted: Counted,
     options: Mapping[str, str],
     scratch: str | os.PathLike[str] | None = None,
     progress: bool = False,

@@ -44,18 +44,14 @@ if TYPE_CHECKING:
     from kstoolkit.records import Records
 
 
-_LONGEST_LINE = 110
-"""Characters that fit the width of a figure."""
-_FULL_INCHES = 5.5
-"""How wide the Axes of a new figure are before anything stands beside them."""
+_LONGEST_LINE = 110  # characters that fit the width of a figure
+_FULL_INCHES = 5.5  # how wide the Axes of a new figure are before anything stands beside them
 _LEAST = 16
 
 
 def _characters(ax: Axes, most: int = _LONGEST_LINE) -> int:
     """Return how many characters fit the width of Axes, if so many fit a figure of their own.
 
-    Examples
-    --------
     >>> both = Figure(figsize=(7.2, 3))
     >>> _characters(both.subplots()), _characters(both.subplots(1, 2)[0])
     (110, 51)
@@ -87,8 +83,6 @@ def shown(text: str, longest: int = _LONGEST) -> str:
     Unseen characters, those that turn the direction of text among them, and those that the font
     lacks are shown by their code points; a long text loses its middle.
 
-    Examples
-    --------
     >>> shown("Anna"), shown("a\u202eb"), shown("abcdefghij", 7)
     ('Anna', 'a[U+202E]b', 'abc…hij')
     """
@@ -112,8 +106,7 @@ def _glyphs(families: tuple[str, ...]) -> frozenset[int]:
 
 
 SIZE_INCHES = (7.2, 2.3)
-SMALL, _NORMAL = 8, 9
-"""Sizes of text, in points."""
+SMALL, _NORMAL = 8, 9  # sizes of text, in points
 _MOST_TICKS = 5
 _BESIDE_PYPLOT = ContextVar("beside pyplot", default=False)
 
@@ -280,8 +273,6 @@ def in_time(axis: Axis) -> None:
 def days(times_ms: ArrayLike) -> NDArray[np.float64]:
     """Return moments (epoch ms) as matplotlib's days.
 
-    Examples
-    --------
     >>> days([0, 43_200_000]).tolist()
     [0.0, 0.5]
     """
@@ -291,11 +282,9 @@ def days(times_ms: ArrayLike) -> NDArray[np.float64]:
 
 _LONGEST_TITLE = 80
 _SHORT_NAME = 5
-_KEY = 5
-"""What the sign before a name in a legend takes, in characters."""
+_KEY = 5  # what the sign before a name in a legend takes, in characters
 _UNIT = re.compile(r"(?<=\d) (?=[KMGTP]?i?B\b)")
-_KEPT = "\u00a0"
-"""A space at which no line ends."""
+_KEPT = "\u00a0"  # a space at which no line ends
 _MOST_LINES = 3
 _MOST_LISTED = 3
 
@@ -309,8 +298,6 @@ def legend_name(text: str) -> str:
 def wrapped(notes: Iterable[str]) -> list[str]:
     """Return notes as lines that fit the width of a figure, at most three each.
 
-    Examples
-    --------
     >>> [len(line) for line in wrapped(["some words " * 15])]
     [109, 54]
     """
@@ -329,8 +316,6 @@ def few_of(note: str, number: int, total: int) -> list[str]:
 def listed(names: Sequence[str]) -> str:
     """Return some names as they stand in a sentence, and how many more there are.
 
-    Examples
-    --------
     >>> listed(["a", "b"]), listed(list("abcdef"))
     ('a, b', 'a, b, c and 3 others')
     """
@@ -361,8 +346,6 @@ def _legend_columns(
 
     ``room`` is how many characters fit the width of the figure.
 
-    Examples
-    --------
     >>> _legend_columns(["a", "b", "c"]), _legend_columns(["x" * 30] * 6)
     (3, 3)
     """
@@ -402,8 +385,6 @@ _COUNTED = {"times": ".2f", "share": ".3f", "ms": ",.1f", "µs": ",.1f", "s": ",
 def unit_of(figure: str) -> str:
     """Return the unit that a figure's name tells; ``"count"`` if it tells none.
 
-    Examples
-    --------
     >>> unit_of("stall_ms"), unit_of("write_amplification"), unit_of("writes")
     ('ms', 'times', 'count')
     """
@@ -413,8 +394,6 @@ def unit_of(figure: str) -> str:
 def words_of(figure: str) -> str:
     """Return a figure's name for people, without its unit.
 
-    Examples
-    --------
     >>> words_of("peak_disk_bytes"), words_of("num_files"), words_of("put_p99_us")
     ('peak disk', 'files', 'put p99')
     """
@@ -428,8 +407,6 @@ def words_of(figure: str) -> str:
 def with_unit(figure: str) -> str:
     """Return a figure's name for people, with its unit unless the numbers print it.
 
-    Examples
-    --------
     >>> with_unit("stall_ms"), with_unit("disk_bytes")
     ('stall, ms', 'disk')
     """
@@ -440,8 +417,6 @@ def with_unit(figure: str) -> str:
 def capital(words: str) -> str:
     """Return words as they begin a sentence; RocksDB's own names stay as they are.
 
-    Examples
-    --------
     >>> capital("L0 files"), capital("disk"), capital("rocksdb.stall.micros")
     ('L0 files', 'Disk', 'rocksdb.stall.micros')
     """
@@ -451,8 +426,6 @@ def capital(words: str) -> str:
 def printed(figure: str, value: float) -> str:
     """Return a value with its unit.
 
-    Examples
-    --------
     >>> printed("a_bytes", 2048), printed("write_amplification", 2.5), printed("writes", 1234)
     ('2.0 KiB', '2.50', '1,234')
     """
@@ -481,10 +454,8 @@ def print_axis(axis: Axis, figure: str) -> None:
         axis.set_major_locator(MaxNLocator(nbins=5))
 
 
-_PX_AN_INCH = 96
-"""As CSS has it, so that a point of text is a point on the page."""
-_DPI = 2 * _PX_AN_INCH
-"""Twice what a plain screen shows, so that text stays sharp on a dense one."""
+_PX_AN_INCH = 96  # as CSS has it, so that a point of text is a point on the page
+_DPI = 2 * _PX_AN_INCH  # twice what a plain screen shows, so that text stays sharp on a dense one
 _LEAST_PX = 600
 """How narrow a wide picture may become: below that its text can't be read, and it scrolls."""
 
@@ -498,8 +469,6 @@ def picture(
     returns them. The element holds the picture, a PNG, and says its title to those who can't see
     it. Of ``size_inches``, width and height, an inch is 96 CSS pixels.
 
-    Examples
-    --------
     >>> from kstoolkit.plots.users import plot_expected
     >>> shown = picture(lambda ax: plot_expected([0], [7], window_ms=60_000, ax=ax))
     >>> shown[shown.index("alt") : shown.index(" min-width")]

@@ -85,8 +85,7 @@ def _dynamic(base: int, step: float, num_levels: int, sizes: Mapping[int, int]) 
 
 
 _MOST_ROWS = 40
-_FAR = 4
-"""A target so many times larger than the largest level would make all of them small."""
+_FAR = 4  # a target so many times larger than the largest level would make all of them small
 _NO_TARGET = "level 0 is bounded by its number of files, not by its size"
 
 
@@ -203,8 +202,7 @@ def _levels_seen(levels: Sequence[Level]) -> str:
 
 
 _MOST_PREFIXES = 40
-_FAR_APART = 50
-"""Sizes whose largest is so many times the smallest are drawn on a logarithmic axis."""
+_FAR_APART = 50  # sizes whose largest is so many times the smallest are drawn on a logarithmic axis
 
 
 def plot_key_stats(stats: KeyStats, *, ax: Axes | None = None) -> Axes:
@@ -226,8 +224,6 @@ def plot_key_stats(stats: KeyStats, *, ax: Axes | None = None) -> Axes:
 def plot_sizes(sizes: Sizes, *, ax: Axes | None = None) -> Axes:
     """Return a plot of how sizes are spread: least, median, mean, 99th percentile, largest.
 
-    Examples
-    --------
     >>> from kstoolkit.rocksdb.files.keystats import Sizes
     >>> plot_sizes(Sizes(8, 16, 18.5, 40, 64)).get_title(loc="left")
     'From 8 B to 64 B; half of them up to 16 B'

@@ -284,8 +284,7 @@ def _figure_text(trial: Trial, name: str) -> str:
 _MOST_TRIALS = 6
 _MOST_TOLD = 2
 _SHORT_NAME = 20
-_CHARS_A_FIGURE = 100
-"""Of small text, beside each other."""
+_CHARS_A_FIGURE = 100  # of small text, beside each other
 
 
 def plot_moment(moment: Moment, *, ax: Axes | None = None) -> Axes:

@@ -115,8 +115,6 @@ def plot_dump(dump: StatsDump, *, ax: Axes | None = None) -> Axes:
 def plot_level_stats(levels: Records[LevelStats], *, ax: Axes | None = None) -> Axes:
     """Return a plot of the levels in a dump of statistics: bytes now, and write amplification.
 
-    Examples
-    --------
     >>> plot_level_stats(Records([], "levels")).get_title(loc="left")
     'No levels in this dump'
     """
@@ -204,8 +202,7 @@ def _last(series: dict[str, list[tuple[float, float]]], figure: str) -> str:
     return f"{capital(words_of(figure))} came to {total} at last, on {counted(len(ends), 'levels')}"
 
 
-_MOST_MARKS = 2_000
-"""Spans, or marks of one kind, that are drawn."""
+_MOST_MARKS = 2_000  # spans, or marks of one kind, that are drawn
 _CAUSES = ("memtable limit", "L0 file count limit", "pending compaction bytes")
 _OTHER = "another cause"
 _WAITED = "writers waited"
@@ -449,8 +446,6 @@ def _draw_level_writes(
 def plot_writes(writes: WriteAmplification, *, ax: Axes | None = None) -> Axes:
     """Return a plot of what flushes and compactions wrote, and how often each byte.
 
-    Examples
-    --------
     >>> plot_writes(write_amplification([])).get_title(loc="left")
     'Write amplification: unknown (no flush ended in the span)'
     """

@@ -162,8 +162,6 @@ def marks_of(
 def notes_of(bars: Bars, marks: Marks) -> list[str]:
     """Return what a figure says of windows that it does not draw one by one.
 
-    Examples
-    --------
     >>> none = np.array([], dtype=np.int64)
     >>> notes_of(bars_of(none, none, 60_000), Marks(none, none, 2))
     ['flagged windows without a count, not drawn: 2']
@@ -183,8 +181,7 @@ def notes_of(bars: Bars, marks: Marks) -> list[str]:
 
 
 _MOST_LINES = 12
-_MOST_POINTS = 2_000
-"""Of all lines of a figure together."""
+_MOST_POINTS = 2_000  # of all lines of a figure together
 _MOST_MARKERS = 12
 
 
@@ -235,8 +232,7 @@ def draw_spans(
     ax.autoscale_view()
 
 
-_HIGH = 0.7
-"""How much of a strip its highest value takes; the rest is room for markers."""
+_HIGH = 0.7  # how much of a strip its highest value takes; the rest is room for markers
 _UNKNOWN_HIGH = 0.25
 
 
@@ -368,11 +364,9 @@ def _say(ax: Axes, strip: Strip, base: float) -> None:
     say(ax, strip.name, (0, middle), (-6, 0), ha="right", weight="bold", **beside)
 
 
-REST = "not accounted for"
-"""The part that is what is left: pale grey, like nothing that has a name."""
+REST = "not accounted for"  # the part that is what is left: pale grey, like nothing that has a name
 THICKNESS = 0.62
-_CHAR_POINTS = 4.9
-"""How wide a character of small text is, on the whole."""
+_CHAR_POINTS = 4.9  # how wide a character of small text is, on the whole
 _GAP_POINTS = 5
 _MOST_ROOM = 5
 _STUB = 0.06
@@ -531,8 +525,6 @@ def _sum(bar: Bar, printed: Callable[[float], str]) -> str:
 def look_of(number: int) -> Style:
     """Return the colour, hatch and edge of the part of this number; after some, colours repeat.
 
-    Examples
-    --------
     >>> look_of(0)["facecolor"] == look_of(7)["facecolor"], look_of(0) == look_of(7)
     (True, False)
     """
@@ -554,10 +546,8 @@ def _looks(names: Sequence[str]) -> dict[str, Style]:
     return looks | {REST: pale | height}
 
 
-MOST_ROWS = 30
-"""More rows than this can't be read; whoever draws more says which are left out."""
-_FEWEST = 3
-"""So many rows there is room for, lest a lone bar fill the figure."""
+MOST_ROWS = 30  # more rows than this can't be read; whoever draws more says which are left out
+_FEWEST = 3  # so many rows there is room for, lest a lone bar fill the figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

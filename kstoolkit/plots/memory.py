@@ -50,8 +50,6 @@ def plot_memory(
     ``plan`` is the formula; without it, that of ``measured``, which is what a store takes in this
     process. ``processes`` draws all that the writer's process and this one take, too.
 
-    Examples
-    --------
     >>> from kstoolkit.rocksdb.memory.planning import plan_memory
     >>> ax = plot_memory(plan_memory("spark", partitions=4))
     >>> print(ax.get_title(loc="left"))
@@ -86,8 +84,6 @@ def plot_measured(
 def plot_terms(terms: Records[MemoryTerm], *, ax: Axes | None = None) -> Axes:
     """Return a plot of the formula's terms, a bar each.
 
-    Examples
-    --------
     >>> from kstoolkit.rocksdb.memory.planning import plan_memory
     >>> ax = plot_terms(plan_memory("spark").terms)
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
@@ -114,8 +110,6 @@ def plot_process(process: ProcessMemory, *, ax: Axes | None = None) -> Axes:
 def bar_of_plan(name: str, plan: MemoryPlan) -> Bar:
     """Return a plan as a bar: its terms, and of the unknown ones why.
 
-    Examples
-    --------
     >>> from kstoolkit.rocksdb.memory.planning import plan_memory
     >>> bar_of_plan("formula", plan_memory("spark")).parts[0]
     BarPart(name='memtables', size=134217728, why_unknown='not told')

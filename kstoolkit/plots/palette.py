@@ -31,5 +31,4 @@ LINES = (
     ("#e69f00", (0, (7, 2)), "P"),
 )
 """Colour, line style and marker of several lines, in their order."""
-UNKNOWN_HATCH = "////"
-"""Of what is not known, in ink and without a fill."""
+UNKNOWN_HATCH = "////"  # of what is not known, in ink and without a fill

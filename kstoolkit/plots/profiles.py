@@ -120,8 +120,7 @@ def _text(option: str, value: Any) -> str:
 
 _MOST_ROWS = 40
 _LONGEST_RULE = 44
-_LONGEST_LINE = 101
-"""Characters of a rule and what is said of it."""
+_LONGEST_LINE = 101  # characters of a rule and what is said of it
 _LOOKS: dict[str, Style] = {
     "set something otherwise": {"marker": "^", "color": FLAGGED, "markerfacecolor": FLAGGED},
     "nothing to advise": {"marker": "o", "color": EXPECTED, "markerfacecolor": EXPECTED},

@@ -69,8 +69,6 @@ _ENGINES = ("kafka-streams", "spark", "kstoolkit", "rocksdb")
 def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -> Axes:
     """Return the size of each store's files, the largest first; beyond 30 the rest together.
 
-    Examples
-    --------
     >>> from kstoolkit.stores.discovery.found import FoundStore
     >>> found = FoundStore("/a", "rocksdb", None, "counts", size_bytes=2048)
     >>> plot_found_stores([found]).get_title(loc="left")

@@ -257,8 +257,6 @@ def plot_expected(
     500 windows are drawn in groups, each as high as its highest window; the figure says so. The
     title is taken literally; by default it is said from the counts.
 
-    Examples
-    --------
     >>> ax = plot_expected([0, 3_600_000], [3, 61], window_ms=3_600_000,
     ...                    expected_low=2, expected_high=14, flagged_ms=[3_600_000])
     >>> ax.get_title(loc="left")
@@ -450,8 +448,6 @@ def plot_counts(counts: UserCounts, *, ax: Axes | None = None) -> Axes:
 def plot_many_counts(found: Records[UserCounts], *, ax: Axes | None = None) -> Axes:
     """Return several users' counts in one window, the largest first; or one user's over windows.
 
-    Examples
-    --------
     >>> from kstoolkit.records import Records
     >>> from kstoolkit.replica.records import UserCounts
     >>> both = [UserCounts(user, 0, 60_000, {"read": 3}, 0) for user in ("Anna", "Bo")]
@@ -518,12 +514,8 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
     top = findings.top(_MOST_POINTS)
     drawn = " drawn" if len(top) < len(findings) else ""
     names, rows = _rows(top, by, drawn)
-    axes = new_axes(ax, (7.2, 1.2 + 0.2 * max(len(names), 3)))
+    axes = _rows_over_time(ax, names)
     _draw(axes, top, rows)
-    name_rows(axes, names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.grid(visible=True, axis="y", color=INK, alpha=0.25, linewidth=0.6)
-    in_time(axes.xaxis)
     notes = ["larger: more severe among those of its kind; a line is as long as the window"]
     notes += few_of("the most severe {} of {} findings are drawn", len(top), len(findings))
     seen = _findings_seen(findings, top[0].user)
@@ -542,19 +534,25 @@ def plot_incidents(incidents: Incidents, *, ax: Axes | None = None) -> Axes:
     names = list(dict.fromkeys(each.who for each in top))[:_MOST_USERS]
     # The legend shows the width of the first one.
     drawn = sorted((e for e in top if e.who in names), key=lambda each: each.state == OPEN)
-    axes = new_axes(ax, (7.2, 1.2 + 0.2 * max(len(names), 3)))
+    axes = _rows_over_time(ax, names)
     for number, grade in enumerate(CERTAINTIES):
         mine = [each for each in drawn if each.certainty == grade]
         if mine:
             _draw_spans(axes, mine, names, LINES[number][0])
-    name_rows(axes, names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.grid(visible=True, axis="y", color=INK, alpha=0.25, linewidth=0.6)
-    in_time(axes.xaxis)
     notes = ["thick: open"] if OPEN in {each.state for each in drawn} else []
     notes += few_of("{} of {} incidents are drawn, the foremost", len(drawn), len(incidents))
     seen = f"{counted(len(incidents), 'incidents')}; first to look at: {shown(top[0].who)}"
     return captioned(axes, seen, x="time, UTC", notes=notes)
+
+
+def _rows_over_time(ax: Axes | None, names: list[str]) -> Axes:
+    """Return Axes of time with a row for each name, to be drawn on."""
+    axes = new_axes(ax, (7.2, 1.2 + 0.2 * max(len(names), 3)))
+    name_rows(axes, names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(visible=True, axis="y", color=INK, alpha=0.25, linewidth=0.6)
+    in_time(axes.xaxis)
+    return axes
 
 
 def plot_incident(incident: Incident, *, ax: Axes | None = None) -> Axes:

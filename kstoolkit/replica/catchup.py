@@ -413,8 +413,6 @@ def changelog_rows(
     is kept in memory. ``path`` is a run's output folder, or its changelog folder. What there is
     none of is an InputError; a damaged file is a FormatError.
 
-    Examples
-    --------
     >>> list(changelog_rows("no/such", window="1 hour"))
     Traceback (most recent call last):
         ...

@@ -20,8 +20,6 @@ class UserCounts(Record):
 
     Parameters
     ----------
-    user
-        Who.
     window_start_ms, window_end_ms
         The window, epoch ms UTC; its end is outside.
     counts
@@ -31,8 +29,6 @@ class UserCounts(Record):
         The clock of the micro-batch that last changed one of the counts, epoch ms UTC; after a
         compaction of the changelog, that of the newest batch that was folded. ``None`` if there
         are no counts.
-    unknown
-        Why a figure is unknown.
 
     Examples
     --------
@@ -128,8 +124,6 @@ class Lag(Record):
     seconds
         How much older the newest batch that it holds is than the changelog's newest, by the clock
         of the micro-batches; 0 if it holds all. ``None`` if it holds nothing yet.
-    unknown
-        Why a figure is unknown.
 
     Examples
     --------

@@ -56,8 +56,6 @@ _HOUR_MS = 3_600_000
 def segment_length_ms(window_ms: int) -> int:
     """Return how long a segment is: whole windows, an hour or more; of sessions, a day.
 
-    Examples
-    --------
     >>> segment_length_ms(60_000), segment_length_ms(7 * 60_000), segment_length_ms(86_400_000)
     (3600000, 3780000, 86400000)
     """
@@ -185,8 +183,6 @@ class MemoryLevel:
 def segment_folder(replica: Path, window_ms: int, start_ms: int) -> Path:
     """Return where a segment lies: ``<level>/<level>.<segment start ms>``.
 
-    Examples
-    --------
     >>> segment_folder(Path("out"), 60_000, 3_600_000).as_posix()
     'out/60000/60000.3600000'
     """
@@ -297,8 +293,6 @@ def _known(folder: Path) -> ReplicaState:
 def retention_ms(retention: Mapping[Duration | Window, Duration]) -> dict[int, int]:
     """Return how long windows are kept, by their length; of windows and durations as people write.
 
-    Examples
-    --------
     >>> retention_ms({"1 minute": "2 hours", "5 minutes every 1 minute": 0})
     {60000: 7200000, 300000: 0}
     """
@@ -377,8 +371,6 @@ _REPLICA = Profile(
 def as_profile(profile: Profile | str | None) -> Profile:
     """Return a profile: the one of a name, if there is one, or the replica's own.
 
-    Examples
-    --------
     >>> as_profile(None).name, as_profile("spark").name
     ('replica', 'spark')
     """

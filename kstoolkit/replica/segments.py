@@ -75,8 +75,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.changelog.reader import Dated, Position
 
-Pairs = tuple[list[bytes], list[bytes]]
-"""Keys, and the bundle of each."""
+Pairs = tuple[list[bytes], list[bytes]]  # keys, and the bundle of each
 
 
 def check_ids(largest: int, actions: Sequence[str]) -> None:
@@ -277,8 +276,7 @@ class DiskSegment:
         """
         found = self.mark
         if found is None or found < mark:
-            message = f"The segment {self.path} is damaged: it lacks what was written last."
-            raise DamagedStoreError(message, hint="Restore the replica: it is rebuilt alone.")
+            raise _damaged(self.path, "it lacks what was written last")
 
     def get(self, key: bytes) -> bytes | None:
         """Return the bundle of a key."""
@@ -520,8 +518,7 @@ def _order(keys: pa.Array) -> NDArray[np.intp]:
     return np.argsort(words[begins].astype(np.uint64), kind="stable")
 
 
-Found = tuple[bytes | None, list[str]]
-"""A bundle, and the texts of the actions of its segment."""
+Found = tuple[bytes | None, list[str]]  # a bundle, and the texts of the actions of its segment
 _NOTHING = {"updated_at_ms": "there are no counts of this user in this window"}
 
 

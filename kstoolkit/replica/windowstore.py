@@ -272,8 +272,6 @@ class WindowReader(Closing, Viewed):
 
         Parameters
         ----------
-        user
-            Who.
         window
             Which kind: ``"1 hour"``; of a hopping one (``"5 minutes every 1 minute"``) the latest
             that holds the moment; of sessions (``"session 30 minutes"``) all that hold it, from

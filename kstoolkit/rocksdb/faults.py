@@ -98,8 +98,6 @@ def translated(path: str | PathLike[str]) -> Iterator[None]:
     Errors of kstoolkit, and whatever is not rocksdict's, pass as they are. ``path`` is the store as
     the user knows it, never the scratch folder it is read through.
 
-    Examples
-    --------
     >>> with translated("counts"):
     ...     raise Exception("Corruption: block checksum mismatch in /s/000012.sst offset 0")
     Traceback (most recent call last):

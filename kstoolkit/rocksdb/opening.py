@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar
 
 from kstoolkit.errors import FormatError, KstoolkitError, Option, naming
 from kstoolkit.rocksdb.faults import DamagedStoreError, MissingFileError, translated
@@ -37,30 +37,12 @@ _ATTEMPTS = 10
 _PAUSE_S = 0.05
 
 
-@overload
 def open_store(
     path: str | PathLike[str],
     *,
     scratch: str | PathLike[str] | None = None,
     other_folders: Sequence[str | PathLike[str]] | None = None,
     partly: bool = False,
-) -> Store: ...
-@overload
-def open_store(
-    path: str | PathLike[str],
-    *,
-    scratch: str | PathLike[str] | None = None,
-    other_folders: Sequence[str | PathLike[str]] | None = None,
-    partly: bool = False,
-    into: type[_Opened],
-) -> _Opened: ...
-def open_store(
-    path: str | PathLike[str],
-    *,
-    scratch: str | PathLike[str] | None = None,
-    other_folders: Sequence[str | PathLike[str]] | None = None,
-    partly: bool = False,
-    into: type[Store] = Store,
 ) -> Store:
     """Return a store that can be looked into; its own folder is left as it is.
 
@@ -85,8 +67,6 @@ def open_store(
         damaged, and its rows without those in blocks that can't be read. What it says of that is
         :attr:`~kstoolkit.rocksdb.store.Store.damage`. False: damage is raised. Without MANIFEST or
         CURRENT, which alone tell the files that count, a store is refused either way.
-    into
-        What to make of it: a kind of store that can do more.
 
     Raises
     ------
@@ -112,13 +92,25 @@ def open_store(
     ...     print(store.column_families, list(store.iter_rows()))
     ('default',) [(b'anna', b'3')]
     """
+    return opened_as(Store, path, scratch=scratch, other_folders=other_folders, partly=partly)
+
+
+def opened_as(
+    kind: type[_Opened],
+    path: str | PathLike[str],
+    *,
+    scratch: str | PathLike[str] | None = None,
+    other_folders: Sequence[str | PathLike[str]] | None = None,
+    partly: bool = True,
+) -> _Opened:
+    """Return a store as one of a kind that can do more; else as :func:`open_store`."""
     folder = Path(path)
     for _ in range(_ATTEMPTS):
         before, others = _state_of(folder), None
         try:
             check_is_store(folder)
             others = _others(folder, other_folders)
-            return _opened(folder, scratch, others, into, partly=partly)
+            return _opened(folder, scratch, others, kind, partly=partly)
         except FileNotFoundError as error:  # the folder itself: what is in it may go any time
             gone = f"{error.filename} is gone"
             message = f"The store {folder} went away while it was being opened: {gone}."
@@ -130,7 +122,7 @@ def open_store(
             time.sleep(_PAUSE_S)  # one that is being made, or removed, lacks files for a while
         if _state_of(folder) == before:
             if partly and others is not None and isinstance(failure, DamagedStoreError):
-                return _opened(folder, scratch, others, into, partly=True, fault=failure)
+                return _opened(folder, scratch, others, kind, partly=True, fault=failure)
             raise failure
         # A compaction may have taken files away that were still to be read: then try again.
         time.sleep(_PAUSE_S)
@@ -171,9 +163,9 @@ def _opened(
             families = _families(shadow.path, folder, others, losses)
         else:
             families, losses = mended_families(shadow.path, folder, fault)
-        told = {"scratch": scratch, "other_folders": others.all, "partly": partly}
         opened = into(folder, shadow=shadow, families=families, footprint=footprint, losses=losses)
-        opened.again = partial(open_store, folder.absolute(), **told)
+        again = partial(open_store, folder.absolute(), scratch=scratch)
+        opened.again = partial(again, other_folders=others.all, partly=partly)
     except BaseException:
         shadow.close()
         raise

@@ -98,8 +98,7 @@ class Store(Closing, LetsGo):
         By all that reads rows, at one that can't be read.
     """
 
-    again: Callable[[], Store]
-    """Opens it as it is now, once its files were let go."""
+    again: Callable[[], Store]  # opens it as it is now, once its files were let go
 
     def __init__(
         self,
@@ -471,9 +470,7 @@ def _memtables(profile: Profile) -> tuple[int | None, int | None]:
     return profile.write_buffer_size, profile.max_write_buffer_number
 
 
-_MOST_COUNTED = 2_000_000
-"""Entries that are read in about a second."""
-
+_MOST_COUNTED = 2_000_000  # entries that are read in about a second
 _KEYS = 1_000
 _NO_STATISTICS = (
     "the writer's log holds no counters: it takes statistics=True and level INFO; or give those of "

@@ -10,7 +10,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.streams.kinds import DEFAULT, Kind, kinds_named
 from kstoolkit.rocksdb.faults import translated
 from kstoolkit.rocksdb.files.finding import check_is_path
-from kstoolkit.rocksdb.opening import open_store as open_rocksdb
+from kstoolkit.rocksdb.opening import opened_as
 from kstoolkit.stores.discovery.places import (
     is_replica_level,
     is_replica_segment,
@@ -116,10 +116,8 @@ def open_store(
     if several is not None:
         return several
     real = real_path(folder)
-    into, there = (ReplicaSegment, real) if is_replica_segment(real) else (StateStore, folder)
-    opened = open_rocksdb(
-        there, scratch=scratch, other_folders=other_folders, partly=True, into=into
-    )
+    kind_of, there = (ReplicaSegment, real) if is_replica_segment(real) else (StateStore, folder)
+    opened = opened_as(kind_of, there, scratch=scratch, other_folders=other_folders)
     opened.read_as, opened.engine_use = read_as, use_of_streams(opened)
     opened.say_damage()
     return opened

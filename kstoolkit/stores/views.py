@@ -22,7 +22,7 @@ from kstoolkit.rocksdb.faults import (
     StorePermissionError,
 )
 from kstoolkit.rocksdb.files.finding import MissingFolderError
-from kstoolkit.rocksdb.files.ssts import Level, density, entries_in
+from kstoolkit.rocksdb.files.ssts import Level, density, level_of
 from kstoolkit.rocksdb.files.summary import NO_DAMAGE, StoreSummary
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
@@ -282,23 +282,7 @@ def levels_in_all(each: Iterable[Level]) -> Records[Level]:
         return level.column_family, level.level
 
     grouped = groupby(sorted(each, key=where), where)
-    return Records([_level(*at, list(levels)) for at, levels in grouped], "levels")
-
-
-def _level(family: str, number: int, each: list[Level]) -> Level:
-    compressions = {one for row in _kinds(each, "compression") for one in row.split(", ")}
-    return Level(
-        column_family=family,
-        level=number,
-        num_files=_sum(each, "num_files") or 0,
-        size_bytes=_sum(each, "size_bytes") or 0,
-        raw_bytes=_sum(each, "raw_bytes"),
-        **entries_in(each),
-        compression=", ".join(sorted(compressions)) or None,
-        smallest_key=min(level.smallest_key for level in each),
-        largest_key=max(level.largest_key for level in each),
-        unknown={name: why for level in each for name, why in level.unknown.items()},
-    )
+    return Records([level_of(*at, list(levels)) for at, levels in grouped], "levels")
 
 
 _FORMULA = "formula_bytes"

@@ -161,8 +161,7 @@ _PARTS = {
     "absent_share": ("Absent share", 1, 0.1, "Which share of the gets asks for an absent key"),
     "writes_per_second": ("Writes/s", _MOST, 1_000, _PACE),
 }
-_OF_ROWS = ("writes", "keys", "value_bytes")
-"""What rows that are replayed bring with them."""
+_OF_ROWS = ("writes", "keys", "value_bytes")  # what rows that are replayed bring with them
 
 
 def _look(label: str, tooltip: str | None = None, width_px: int = 172) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from threading import Event, Lock, Thread, current_thread
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
@@ -29,6 +29,7 @@ from traitlets import dlink, link
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.markup import Html, element, isolated, joined, text
+from kstoolkit.records import Closing
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ def pictures(*shown: Shown) -> Html:
 class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
     """A place for one plot, table or sentence at a time; what it shows is kept for static pages.
 
-    Examples
-    --------
     >>> shown = Shown()
     >>> shown.say("no <b>findings</b>")
     >>> shown.value
@@ -339,7 +338,7 @@ _STYLE = (
 )
 
 
-class Panel:
+class Panel(Closing):
     """Controls and what they show; displayed by being the last line of a cell.
 
     ``children`` are the controls, and what they change; ``static`` returns what to show instead
@@ -387,12 +386,6 @@ class Panel:
             for part in (widget.layout, getattr(widget, "style", None)):
                 if isinstance(part, Widget):
                     part.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
 
     def static_html(self) -> str:
         """Return the present state as HTML that needs neither a kernel nor scripts."""

@@ -49,9 +49,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.rows import StoreRow
 
 
-Cells = dict[str, str]
-"""A row as texts, by the names of its columns; what it has not is left out."""
-
+Cells = dict[str, str]  # a row as texts, by the names of its columns; what it has not is left out
 _TIMES = ("window start, UTC", "window end, UTC", "time, UTC")
 _COLUMNS = ("family", "partition", "key", *_TIMES, "value", "headers")
 _RAW = ("key, raw", "value, raw")
@@ -351,8 +349,7 @@ def _families(store: OpenedStore) -> list[str]:
 
 
 _END_SECONDS = 10
-_NAMED = 3
-"""How many of the parts that are left out are named."""
+_NAMED = 3  # how many of the parts that are left out are named
 
 
 class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from kstoolkit.widgets.storerows import Cells
 
 
-_MOST_LISTED = 500
-"""More lines than anybody scrolls through: a filter finds the others."""
+_MOST_LISTED = 500  # more lines than anybody scrolls through: a filter finds the others
 _LONGEST_NAME = 48
 _INDENT = "\u00a0" * 4  # a list drops spaces that are plain
 _SURE = 0.5
@@ -266,8 +265,7 @@ class _StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
 
 _MOST_SEGMENTS = 50
 _LONGEST_FACT = 500
-_Fact = tuple[str, str]
-"""What it is about, and what is so."""
+_Fact = tuple[str, str]  # what it is about, and what is so
 
 
 def _facts_of_path(path: str, is_stopped: Callable[[], bool]) -> list[_Fact]:

@@ -70,7 +70,7 @@ class Afternoon:
         try:
             yield process
         finally:
-            if not process.stderr.closed:
+            if process.stderr is not None and not process.stderr.closed:
                 process.terminate()
                 process.communicate(timeout=120)
 
@@ -176,7 +176,7 @@ def check_what_is_left(day: Afternoon) -> None:
     assert confirmed.code == 0
     assert day.incident("Mallory")["mark"] == "confirmed"
     (told,) = rows(given("evaluate", day.out, "--json").out)
-    (kind,) = told["kinds"]
+    (kind,) = told["findings"]["kinds"]
     assert (kind["kind"], kind["labels"], kind["found"]) == ("confirmed", 1, 1)
     story = given("story", day.out, "Mallory")
     assert "confirmed" in story.out

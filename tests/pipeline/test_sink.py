@@ -149,7 +149,7 @@ DISTURBED = """
 
 def disturb(spark: SparkSession, out: Path) -> None:
     """Write a batch whose first attempt fails, and on which a task goes on after it is marked."""
-    sink = Sink(out, 0, kst.Cascade("1 minute"), 1, RULES, lambda _: None)
+    sink = Sink(out, 0, kst.Cascade("1 minute"), 1, RULES, "", lambda _: None)
     wanted, other = counted_rows({"Ann": 9}, dead=False), counted_rows({"Bo": 8}, dead=True)
     frame = Disturbed(spark.createDataFrame(wanted, OUTPUT_DDL).coalesce(1), other)
     sink(frame, 0)  # type: ignore[arg-type] # Spark's, but for an attempt that fails

@@ -116,8 +116,8 @@ def test_a_run_ends_where_its_topic_ended_as_it_began_and_the_next_goes_on_there
     pipeline, folder = kst.Pipeline(source=given, cascade=CASCADE), RunFolder(tmp_path / "out")
 
     def ready(say: Log, sleep: Sleep) -> _Job:
-        limits = (1, 1)
-        return _prepare(pipeline, folder, say, sleep, master=None, limits=limits, live=False)
+        how: dict[str, Any] = {"master": None, "limits": (1, 1), "live": False}
+        return _prepare(pipeline, folder, say, sleep, rulebook=pipeline.rulebook(folder), **how)
 
     with folder.hold(), Progress(shown=False) as shown:
         job = ready(shown.say, time.sleep)

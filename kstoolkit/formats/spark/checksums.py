@@ -30,8 +30,6 @@ _PIECE_BYTES, _PIECE_BIT, _INITIAL_BYTES, _LARGEST_BITS = 256, 8, 4, 63
 def crc32c(rows: ByteColumn) -> NDArray[np.uint32]:
     """Return the checksum of each row; 0 of a null.
 
-    Examples
-    --------
     >>> from kstoolkit.formats.columns import ByteColumn
     >>> [f"{value:08x}" for value in crc32c(ByteColumn.of([b"123456789", b"", b"a"]))]
     ['e3069283', '00000000', 'c1d04330']
@@ -53,8 +51,6 @@ def crc32c_of_both(
 
     Given are the checksums of both, and how many bytes the second one has.
 
-    Examples
-    --------
     >>> from kstoolkit.formats.columns import ByteColumn
     >>> one, two = crc32c(ByteColumn.of([b"1234", b"56789"]))[:, None]
     >>> [f"{value:08x}" for value in crc32c_of_both(one, two, np.array([5]))]
@@ -132,8 +128,6 @@ _STRIPE_BYTES, _WORD_BYTES = 16, 4
 def xxhash32(blocks: NDArray[np.uint8], seed: int) -> NDArray[np.uint32]:
     """Return the hash of each row of ``blocks``.
 
-    Examples
-    --------
     >>> [f"{value:08x}" for value in xxhash32(np.frombuffer(b"abc", np.uint8)[None, :], 0)]
     ['32d153ff']
     """

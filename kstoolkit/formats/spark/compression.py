@@ -109,8 +109,6 @@ def decompressed(raw: bytes) -> Iterator[bytes]:
     A codec that is not known, a damaged block, an end that comes too soon, and more than 256 bytes
     that zstd makes of each are a FormatError.
 
-    Examples
-    --------
     >>> list(decompressed(pa.Codec("zstd").compress(b"counts", asbytes=True)))
     [b'counts']
     """

@@ -47,10 +47,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_ROW_VERSION = 0
-"""The byte in front of every row in RocksDB."""
-FAMILY_BYTES = 2
-"""How long the number of a column family is."""
+_ROW_VERSION = 0  # the byte in front of every row in RocksDB
+FAMILY_BYTES = 2  # how long the number of a column family is
 _NO_VERSION = "a row of a version that is not known"
 _SPEC = "an encoder of keys"
 _KINDS = {
@@ -86,8 +84,6 @@ class KeyEncoder:
     def of(cls, spec: dict[str, Any], key: Struct) -> KeyEncoder:
         """Return the encoder that a schema file describes; one that isn't known is a FormatError.
 
-        Examples
-        --------
         >>> KeyEncoder.of({"keyStateEncoderType": "NoPrefixKeyStateEncoderSpec"}, Struct((), 0))
         KeyEncoder(kind='NoPrefix', first=())
         """
@@ -115,8 +111,6 @@ class KeyEncoder:
 def family_ids(keys: ByteColumn) -> NDArray[np.int64]:
     """Return the column family of each key; -1 of a key that is too short to have one.
 
-    Examples
-    --------
     >>> family_ids(ByteColumn.of([bytes([2, 0, 0]), b"x"])).tolist()
     [2, -1]
     """
@@ -279,8 +273,6 @@ def _written_scalar(kind: Scalar, cell: Any) -> bytes:
 def written_bytes(cell: Any) -> bytes:
     """Return bytes, or what hex stands for; anything else is a ConfigurationError.
 
-    Examples
-    --------
     >>> written_bytes("0x00ff").hex()
     '00ff'
     """
@@ -378,8 +370,6 @@ def written_key(key: Struct, encoder: KeyEncoder, value: Any) -> bytes:
     column that is missing, unknown, or nothing that its type can hold is a ConfigurationError; so
     are keys that are ordered by columns, which only Spark itself asks for.
 
-    Examples
-    --------
     >>> from kstoolkit.formats.spark.types import schema_of
     >>> key = schema_of({"type": "struct", "fields": [{"name": "user", "type": "string"}]})
     >>> written_key(key, KeyEncoder(), {"user": "anna"}) == written_key(key, KeyEncoder(), "anna")
@@ -404,8 +394,6 @@ def written_key(key: Struct, encoder: KeyEncoder, value: Any) -> bytes:
 def written_row(columns: Struct, cells: Sequence[Any]) -> bytes:
     """Return a row of values, one a column, each such as its column can hold.
 
-    Examples
-    --------
     >>> from kstoolkit.formats.spark.types import schema_of
     >>> row = schema_of({"type": "struct", "fields": [{"name": "n", "type": "integer"}]})
     >>> written_row(row, [7]).hex(), written_row(row, [None]).hex()

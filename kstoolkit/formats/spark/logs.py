@@ -72,8 +72,6 @@ class CommitLogEntry:
 
         ``store`` is its position in the operator's metadata.
 
-        Examples
-        --------
         >>> CommitLogEntry(2, 0, {0: (("a1",), ("b2",))}).unique_id(0, 1)
         'b2'
         """
@@ -85,8 +83,6 @@ class CommitLogEntry:
 def read_commit_log(raw: bytes) -> CommitLogEntry:
     r"""Return what a commit log says; none, or one of another version, is a FormatError.
 
-    Examples
-    --------
     >>> read_commit_log(b'v1\n{"nextBatchWatermarkMs":7}').next_watermark_ms
     7
     """
@@ -152,8 +148,6 @@ class OffsetLogEntry:
     def merge_delimiter(self) -> bytes:
         r"""What RocksDB puts between values that are appended to each other.
 
-        Examples
-        --------
         >>> read_offset_log(b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":0}').merge_delimiter
         b','
         """
@@ -174,8 +168,6 @@ class OffsetLogEntry:
 def read_offset_log(raw: bytes) -> OffsetLogEntry:
     r"""Return what an offset log says; none, or one of another version, is a FormatError.
 
-    Examples
-    --------
     >>> found = read_offset_log(b'v1\n{"batchWatermarkMs":5,"batchTimestampMs":9,"conf":{}}\n-')
     >>> found.watermark_ms, found.sources
     (5, (None,))
@@ -194,8 +186,7 @@ def read_offset_log(raw: bytes) -> OffsetLogEntry:
     )
 
 
-_DEFAULT_FAMILY = "default"
-"""The column family of stores that have no others."""
+_DEFAULT_FAMILY = "default"  # the column family of stores that have no others
 _KNOWN = range(1, 4)
 
 
@@ -223,8 +214,6 @@ def read_schema_file(raw: bytes) -> list[FamilySchema]:
 
     One that is none, is cut off, or is of another version is a FormatError.
 
-    Examples
-    --------
     >>> import struct
     >>> parts = [b"v1", b'{"type":"struct","fields":[]}', b'{"type":"struct","fields":[]}']
     >>> [schema] = read_schema_file(b"".join(struct.pack(">H", len(p)) + p for p in parts))
@@ -321,8 +310,6 @@ class OperatorMetadata:
 def read_operator_metadata(raw: bytes) -> OperatorMetadata:
     r"""Return what a metadata file of an operator says; none, or of another version: a FormatError.
 
-    Examples
-    --------
     >>> found = read_operator_metadata(
     ...     b'v1\n{"operatorInfo":{"operatorId":0,"operatorName":"dedupe"},"stateStoreInfo":'
     ...     b'[{"storeName":"default","numColsPrefixKey":0,"numPartitions":2}]}'

@@ -247,8 +247,7 @@ def _milliseconds(times: pa.Array, per_ms: int) -> pa.Array:
     return pa.array(numbers // per_ms, mask=np.asarray(times.is_null()))
 
 
-CHECKSUM_BYTES = 4
-"""How long a checksum is."""
+CHECKSUM_BYTES = 4  # how long a checksum is
 _HEAD_BYTES = CHECKSUM_BYTES + _LENGTH_BYTES
 _WRONG = "a checksum that is not that of the row"
 
@@ -273,8 +272,6 @@ def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = 
 def key_behind_checksum(keys: ByteColumn) -> tuple[ByteColumn, dict[int, str]]:
     """Return keys that a changelog removes, without their checksums.
 
-    Examples
-    --------
     >>> total = int(crc32c(ByteColumn.of([b"key"]))[0]).to_bytes(4, "little")
     >>> key_behind_checksum(ByteColumn.of([total + b"key", b"?"]))[1]
     {1: 'a checksum that is not that of the row'}
@@ -405,8 +402,6 @@ class StoreLayout:
 
     Where the store has no column families, there is one without a number.
 
-    Examples
-    --------
     >>> from kstoolkit.formats.spark.types import schema_of
     >>> row = schema_of({"type": "struct", "fields": [{"name": "n", "type": "long"}]})
     >>> layout = StoreLayout((Family("default", row, row, KeyEncoder()),))

@@ -97,8 +97,6 @@ def read_changelog(raw: bytes) -> StateChangelog:
     One that is none, or of another version, is a FormatError; so is a damaged one, as its changes
     are gone through.
 
-    Examples
-    --------
     >>> import pyarrow as pa
     >>> bare = b"".join([bytes([0, 0, 0, 1]), b"k", bytes([0, 0, 0, 2]), b"vv", b"\xff" * 4])
     >>> log = read_changelog(pa.Codec("zstd").compress(bare, asbytes=True))
@@ -262,8 +260,6 @@ class Snapshot:
 def read_snapshot(raw: bytes) -> Snapshot:
     r"""Return what a snapshot's zip holds; one that is none, or not whole, is a FormatError.
 
-    Examples
-    --------
     >>> packed = BytesIO()
     >>> with ZipFile(packed, "w") as archive:
     ...     archive.writestr("metadata", 'v1\n{"sstFiles":[],"numKeys":-1}')
@@ -300,8 +296,6 @@ def with_delimiter(options: bytes, delimiter: bytes) -> bytes:
     Spark has RocksDB append with a delimiter of its own, which OPTIONS does not record: what opens
     the files by their OPTIONS would put a comma between the values.
 
-    Examples
-    --------
     >>> with_delimiter(b"  merge_operator=StringAppendOperator\n", b"")
     b'  merge_operator={id=StringAppendOperator;delimiter=;}\n'
     """

@@ -99,8 +99,6 @@ def _as(value: Any, kind: type[T], what: str) -> T:
 def shown(value: Any) -> str:
     """Return a value as a message may show it; of what has parts, which kind it is.
 
-    Examples
-    --------
     >>> shown("a" * 100), shown([[1], [2]]), shown(None)
     ("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'…", 'a list', 'null')
     """

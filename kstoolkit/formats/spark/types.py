@@ -21,8 +21,7 @@ from kstoolkit.formats.spark.text import items, member, object_of, shown, text
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-WORD_BYTES = 8
-"""A row has a word for each column."""
+WORD_BYTES = 8  # a row has a word for each column
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())])
 """A calendar interval, which has no one length."""
 
@@ -96,8 +95,6 @@ class Field:
 class Struct:
     """Columns, all of them or some, of rows of ``count`` columns.
 
-    Examples
-    --------
     >>> key = schema_of('{"type": "struct", "fields": [{"name": "user", "type": "string"}]}')
     >>> key.names, key.count
     (['user'], 1)
@@ -185,8 +182,6 @@ def schema_of(schema: str | bytes | dict[str, Any]) -> Struct:
     A name that an earlier column has already gets its position behind it: ``user#3``. Whatever is
     no such JSON, is nested deeper than 50 types, or has more than 4096 columns is a FormatError.
 
-    Examples
-    --------
     >>> schema_of({"type": "struct", "fields": [{"name": "n", "type": "long"}]}).fields
     (Field(name='n', type=Scalar(name='long', width=8, arrow=DataType(int64)), position=0,
            is_event_time=False),)

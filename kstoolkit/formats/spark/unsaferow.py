@@ -390,8 +390,6 @@ def row_serde(schema: str | bytes | dict[str, Any] | Struct) -> Serde:
 def read_rows(column: ByteColumn, struct: Struct) -> Decoded:
     """Return the rows of a column as Arrow structs.
 
-    Examples
-    --------
     >>> one = schema_of({"type": "struct", "fields": [{"name": "n", "type": "long"}]})
     >>> read_rows(ByteColumn.of([bytes([1]) + bytes(15), None]), one).values.to_pylist()
     [{'n': None}, None]

@@ -61,8 +61,6 @@ _BY_FORM, _NO_FORM, _BY_NOTHING = 0.9, 0.8, 0.3
 def plain_kind(kind: Kind) -> Kind:
     """Return the kind whose form a store's records have in its changelog topic.
 
-    Examples
-    --------
     >>> plain_kind(Kind.HEADERS_TIME_ORDERED_WINDOW)
     <Kind.WINDOW: 'window'>
     """
@@ -76,8 +74,6 @@ def restored_values(
 ) -> pa.Array:
     r"""Return records' values with headers and time (epoch ms UTC) in front; null of a tombstone.
 
-    Examples
-    --------
     >>> restored_values([b"42", None], [258, 0], [[("k", None)], None]).to_pylist()
     [b'\x08\x02\x02k\x01\x00\x00\x00\x00\x00\x00\x01\x0242', None]
     """
@@ -89,8 +85,6 @@ def restored_values(
 def version_keys(keys: Sequence[bytes], timestamps_ms: Sequence[int]) -> pa.Array:
     """Return the keys under which versions lie: those of one key together, in the order of time.
 
-    Examples
-    --------
     >>> [key.hex(" ", 4) for key in version_keys([b"anna"], [258]).to_pylist()]
     ['00000004 616e6e61 00000000 00000102']
     """
@@ -107,8 +101,6 @@ def split_records(
     ``kind`` is that of the store whose changelog the topic is; without a window size, windows' ends
     are null.
 
-    Examples
-    --------
     >>> key = ByteColumn.of([b"anna"])
     >>> value = ByteColumn.from_arrow(restored_values([b"42"], [1700000000000], [None]))
     >>> rows = split_records(Kind.TIMESTAMPED_KEY_VALUE, key, value)
@@ -135,8 +127,6 @@ def recognise_records(keys: ByteColumn, values: ByteColumn) -> Recognised:
 
     A versioned store's look like a key-value store's: it has to be told.
 
-    Examples
-    --------
     >>> key = ByteColumn.of([bytes.fromhex("410000018bcfe5680000000000")])
     >>> value = ByteColumn.from_arrow(restored_values([b"42"], [1700000000000], [None]))
     >>> recognise_records(key, value).kind

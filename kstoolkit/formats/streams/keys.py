@@ -99,8 +99,6 @@ class KeyParts:
 def window_keys(keys: ByteColumn) -> KeyParts:
     """Return what is in the keys of a window store.
 
-    Examples
-    --------
     >>> parts = window_keys(ByteColumn.of([bytes.fromhex("410000018bcfe5680000000000")]))
     >>> parts.key.to_list(), parts.start_ms.tolist(), parts.sequence.tolist()
     ([b'A'], [1700000000000], [0])
@@ -119,8 +117,6 @@ def window_keys(keys: ByteColumn) -> KeyParts:
 def session_keys(keys: ByteColumn) -> KeyParts:
     """Return what is in the keys of a session store.
 
-    Examples
-    --------
     >>> key = bytes.fromhex("410000018bcfe652600000018bcfe56800")
     >>> parts = session_keys(ByteColumn.of([key]))
     >>> parts.key.to_list(), parts.end_ms - parts.start_ms
@@ -140,8 +136,6 @@ def session_keys(keys: ByteColumn) -> KeyParts:
 def time_ordered_window_keys(keys: ByteColumn) -> KeyParts:
     """Return what is in the keys of a window store that is ordered by time.
 
-    Examples
-    --------
     >>> base, index = "000000018bcfe568004100000000", "01410000018bcfe5680000000000"
     >>> parts = time_ordered_window_keys(ByteColumn.of([bytes.fromhex(base), bytes.fromhex(index)]))
     >>> parts.key.to_list(), parts.start_ms.tolist(), parts.is_index.tolist()
@@ -162,8 +156,6 @@ def time_ordered_window_keys(keys: ByteColumn) -> KeyParts:
 def time_ordered_session_keys(keys: ByteColumn) -> KeyParts:
     """Return what is in the keys of a session store that is ordered by time.
 
-    Examples
-    --------
     >>> key = bytes.fromhex("000000018bcfe652600000018bcfe5680041")
     >>> parts = time_ordered_session_keys(ByteColumn.of([key]))
     >>> parts.key.to_list(), parts.start_ms.tolist(), parts.end_ms.tolist()

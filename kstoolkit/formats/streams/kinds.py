@@ -102,8 +102,6 @@ def kinds_named(name: str) -> tuple[Kind, ...]:
     tell the rest. Blanks and underscores are as good as hyphens; other words are a
     ConfigurationError.
 
-    Examples
-    --------
     >>> [str(kind) for kind in kinds_named("Key Value")]
     ['key-value', 'timestamped-key-value', 'headers-key-value']
     >>> kinds_named("versioned")
@@ -122,8 +120,6 @@ def kinds_named(name: str) -> tuple[Kind, ...]:
 def live_family(column_families: Iterable[str]) -> str:
     """Return the column family of a store that new rows are written to.
 
-    Examples
-    --------
     >>> live_family(["default", "keyValueWithTimestamp", "offsets"])
     'keyValueWithTimestamp'
     """

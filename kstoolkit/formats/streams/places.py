@@ -68,8 +68,6 @@ def read_checkpoint(content: bytes) -> dict[tuple[str, int], int | None]:
     Lines with an offset that means nothing are skipped, as Kafka Streams does. A file that is none,
     is of an unknown version, or has not the lines that it says is a FormatError.
 
-    Examples
-    --------
     >>> read_checkpoint(b"0\n2\nmy-store-changelog 0 41\nmy-other-changelog 0 -4\n")
     {('my-store-changelog', 0): 41, ('my-other-changelog', 0): None}
     """
@@ -120,8 +118,7 @@ def _damaged(message: str) -> FormatError:
     return FormatError(message, hint="It is damaged, or no checkpoint file.")
 
 
-Position = dict[tuple[str, int], int]
-"""The offset of each topic and partition."""
+Position = dict[tuple[str, int], int]  # the offset of each topic and partition
 _POSITION = "Position"
 _TOPIC_BYTES = 8
 _PAIR_BYTES = 12
@@ -171,8 +168,6 @@ class OffsetRows:
 def read_offsets(rows: Iterable[tuple[bytes, bytes]]) -> OffsetRows:
     """Return what the rows of the column family say; offsets that mean nothing are left out.
 
-    Examples
-    --------
     >>> found = read_offsets([(b"a-changelog-3", (41).to_bytes(8)), (b"status", bytes(8))])
     >>> found.offsets, found.status, found.position
     ({('a-changelog', 3): 41}, 'closed', None)
@@ -230,8 +225,6 @@ _LARGEST_INT64 = 2**63 - 1
 def segment_start_ms(store: str, folder: str) -> int | None:
     """Return where a segment begins, epoch ms UTC; None if the folder is no segment of the store.
 
-    Examples
-    --------
     >>> segment_start_ms("counts", "counts.1700002800000")
     1700002800000
     >>> segment_start_ms("counts", "counts-202311142300")
@@ -258,8 +251,6 @@ def segment_interval_ms(starts_ms: Iterable[int]) -> int | None:
     It is the greatest number that divides all of them: of few segments it may be a multiple of the
     true one. None if there is no segment, or only the one from 0, which has no end.
 
-    Examples
-    --------
     >>> segment_interval_ms([1700002800000, 1700006400000, 1700004600000])
     1800000
     """

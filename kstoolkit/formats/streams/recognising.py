@@ -117,13 +117,11 @@ def _hint_of(store: str) -> _Hint | None:
     return None
 
 
-MOST_ROWS = 1000
-"""How many rows of a sample are looked at."""
+MOST_ROWS = 1000  # how many rows of a sample are looked at
 _LATEST_MS = 2**63 - 1
 _YEAR_MS = 366 * 86_400_000
 _FROM_MS = 10 * _YEAR_MS
-_TO_MS = 150 * _YEAR_MS
-"""Between about 1980 and 2120 a time is believed to be one."""
+_TO_MS = 150 * _YEAR_MS  # between about 1980 and 2120 a time is believed to be one
 
 
 class Fit(NamedTuple):
@@ -167,8 +165,6 @@ class Sample:
 def fits_as(kind: Kind, sample: Sample) -> Fit:
     """Return what share of the rows is as this kind of store has them.
 
-    Examples
-    --------
     >>> from kstoolkit.formats.columns import ByteColumn
     >>> key = ByteColumn.of([bytes.fromhex("410000018bcfe5680000000000")])
     >>> sample = Sample.of(key, key, family="default", start_ms=1700000000000, interval_ms=60_000)
@@ -303,8 +299,6 @@ def recognise(
     What the user ``told`` is believed if it is a kind; of a group, such as ``window``, the rest is
     looked for; another word is a ConfigurationError.
 
-    Examples
-    --------
     >>> from kstoolkit.formats.columns import ByteColumn
     >>> key = ByteColumn.of([bytes.fromhex("410000018bcfe5680000000000")])
     >>> recognise(

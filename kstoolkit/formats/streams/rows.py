@@ -47,7 +47,7 @@ stored: they end with the one that is valid from when the oldest is. (``RocksDBV
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
@@ -76,10 +76,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.formats.streams.keys import KeyParts
-    from kstoolkit.formats.streams.values import Wrapping
+    from kstoolkit.formats.streams.values import ValueParts, Wrapping
 
-_SIDES = ("right", "left")
-"""The sides of a join, each at the place of the byte that stands for it."""
+_SIDES = ("right", "left")  # the sides of a join, each at the place of the byte that stands for it
 _KEY_BYTES = 9
 _SIDE_AT = 8
 _OF_VARIABLE_SIZE = 1
@@ -208,8 +207,6 @@ def split_buffer(keys: ByteColumn, values: ByteColumn) -> RowColumns:
     The details are ``topic``, ``partition`` and ``offset`` of where it came from, ``prior`` and
     ``old``, the values before it, and ``sequence``.
 
-    Examples
-    --------
     >>> key = ByteColumn.of([bytes.fromhex("000000018bcfe568004100000000")])
     >>> value = bytes.fromhex(
     ...     "0000018bcfe568000000000000000007" "00000002696e" "00000000" "00000000"
@@ -283,13 +280,8 @@ def _split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrap
     problems = value_problems | parts.problems | key_problems
     good = except_at(problems, len(keys))
     details = {"foreign_key": foreign.to_arrow()} | told
-    return RowColumns(
-        np.arange(len(keys)),
-        keys,
-        either(good, parts.value, values),
-        timestamp_ms=known(parts.timestamp_ms, good),
-        headers=known(parts.headers, good),
-        problems=problems,
+    return replace(
+        _with_values(keys, values, parts, problems),
         inner_key=either(good, primary, keys),
         details={name: known(column, good) for name, column in details.items()},
     )
@@ -330,8 +322,7 @@ def _wrappers(values: ByteColumn) -> tuple[dict[str, pa.Array], dict[int, str]]:
     return told, problems
 
 
-_LATEST = -1
-"""The segment that holds the latest versions."""
+_LATEST = -1  # the segment that holds the latest versions
 _SEGMENT_BYTES = 8
 _TIMESTAMP_BYTES = 8
 _DELETED = -1
@@ -463,8 +454,6 @@ def split(
     column family that the rows are from; None is the one that this kind writes to. If there are not
     as many keys as values, or no rows lie in this family, it is a FormatError.
 
-    Examples
-    --------
     >>> key = ByteColumn.of([b"Anna" + bytes.fromhex("0000018bcfe5680000000000")])
     >>> value = ByteColumn.of([bytes.fromhex("0000018bcfe56801") + b"42"])
     >>> rows = split(Kind.TIMESTAMPED_WINDOW, key, value, window_size_ms=60_000)
@@ -488,20 +477,23 @@ def split(
         case Kind.FOREIGN_KEY_SUBSCRIPTION:
             return _split_subscriptions(keys, values, wrapping=wrapping)
         case Kind.KEY_VALUE | Kind.TIMESTAMPED_KEY_VALUE | Kind.HEADERS_KEY_VALUE:
-            return _untimed(keys, values, wrapping)
+            parts = cut_values(values, wrapping)
+            return _with_values(keys, values, parts, parts.problems)
     return _timed(kind, keys, values, wrapping=wrapping, window_size_ms=window_size_ms)
 
 
-def _untimed(keys: ByteColumn, values: ByteColumn, wrapping: Wrapping) -> RowColumns:
-    parts = cut_values(values, wrapping)
-    good = except_at(parts.problems, len(keys))
+def _with_values(
+    keys: ByteColumn, values: ByteColumn, parts: ValueParts, problems: dict[int, str]
+) -> RowColumns:
+    """Return rows with whole keys and what their values hold; one with a problem stays as it is."""
+    good = except_at(problems, len(keys))
     return RowColumns(
         np.arange(len(keys)),
         keys,
         either(good, parts.value, values),
         timestamp_ms=known(parts.timestamp_ms, good),
         headers=known(parts.headers, good),
-        problems=parts.problems,
+        problems=problems,
     )
 
 
@@ -526,15 +518,12 @@ def _timed(
         | times.problems
     )
     good = except_at(problems, len(keys))
-    return RowColumns(
-        np.flatnonzero(is_row),
-        either(good, times.key, keys),
-        either(good, parts.value, values),
+    return replace(
+        _with_values(keys, values, parts, problems),
+        row=np.flatnonzero(is_row),
+        key=either(good, times.key, keys),
         window_start_ms=nullable(times.start_ms, good),
         window_end_ms=_ends(times, window_size_ms, good),
-        timestamp_ms=known(parts.timestamp_ms, good),
-        headers=known(parts.headers, good),
-        problems=problems,
         details={} if times.sequence is None else {"sequence": nullable(times.sequence, good)},
         num_left_out=int((~is_row).sum()),
     )

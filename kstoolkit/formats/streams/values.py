@@ -139,8 +139,6 @@ _NONE = b"\x00"
 def headers_bytes(headers: Sequence[tuple[str, bytes | None]] | None) -> bytes:
     """Return headers as they stand in front of a value.
 
-    Examples
-    --------
     >>> headers_bytes(None).hex(), headers_bytes([("k", b"vv"), ("n", None)]).hex(" ")
     ('00', '12 04 02 6b 04 76 76 02 6e 01')
     """
@@ -358,8 +356,7 @@ def _read(cursor: Cursor) -> array[int]:
 
 
 _TIMESTAMP_BYTES = 8
-_NONE_MS = -1
-"""The timestamp of a value that was written before the store had timestamps."""
+_NONE_MS = -1  # the timestamp of a value that was written before the store had timestamps
 
 
 class Wrapping(Enum):
@@ -409,8 +406,6 @@ class ValueParts:
 def cut_values(values: ByteColumn, wrapping: Wrapping) -> ValueParts:
     """Return values without what lies in front of them, and what that says.
 
-    Examples
-    --------
     >>> value = ByteColumn.of([bytes.fromhex("0000018bcfe56800") + b"42"])
     >>> parts = cut_values(value, Wrapping.TIMESTAMP)
     >>> parts.value.to_list(), parts.timestamp_ms.to_pylist()

@@ -156,8 +156,6 @@ def by_cause(unjudged: Mapping[str, str]) -> dict[str, list[str]]:
 def said_of_cause(why: str, rules: Sequence[str]) -> str:
     """Return in a sentence which rules one cause keeps from being judged.
 
-    Examples
-    --------
     >>> said_of_cause("there is no log", ["flush too small", "write amplification"])
     'Not judged: there is no log (2 rules: flush too small, write amplification)'
     """

@@ -362,8 +362,6 @@ def _scattered(facts: Facts) -> Iterator[Shown]:
 def _backward_time(keys: Sequence[bytes]) -> int | None:
     """Return where all keys have a time in little-endian; None where there is none such.
 
-    Examples
-    --------
     >>> keys = [b"user" + (1_700_000_000_000 + n).to_bytes(8, "little") for n in range(500)]
     >>> _backward_time(keys), _backward_time([key[::-1] for key in keys])
     (4, None)

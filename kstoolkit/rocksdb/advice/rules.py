@@ -23,7 +23,7 @@ from kstoolkit.rocksdb.advice.advice import (
     figures_of,
 )
 from kstoolkit.rocksdb.advice.enginerules import ENGINE_RULES, stall_figures
-from kstoolkit.rocksdb.advice.incidents import errors_in_log, known_faults
+from kstoolkit.rocksdb.advice.faults import errors_in_log, known_faults
 from kstoolkit.rocksdb.memory.measured import lacking
 from kstoolkit.units import format_bytes, format_count
 
@@ -264,9 +264,7 @@ def _of_process(facts: Facts) -> list[Figure]:
 
 
 _CACHE = f"{WIKI}/Block-Cache"
-_LEAST_LOOKUPS = 1_000
-"""Below this, a share is chance."""
-
+_LEAST_LOOKUPS = 1_000  # below this, a share is chance
 _MOST_INDEX_MISSES = 0.05
 _LEAST_BLOOM_USEFULNESS = 0.9
 _LEAST_PART = 0.01
@@ -282,9 +280,7 @@ _KEPT = (
 """What is kept, of what, and from which share of that on."""
 
 _LEAST_DATA_HITS = 0.5
-_THIN_SHARE = 0.05
-"""A cache share below this part of a store's files serves few of its reads."""
-
+_THIN_SHARE = 0.05  # a cache share below this part of a store's files serves few of its reads
 _NO_LAST_FILTERS = {
     "option": "optimize_filters_for_hits",
     "direction": "off: it leaves the last level without filters",
@@ -618,8 +614,7 @@ _OF_READERS = (_index_misses, _hash_index, _bloom, _absent_keys, _iterators, _th
 _OF_DISK = (_space_amplification, _tombstones, _small_files, _open_files)
 _OF_WRITERS = (*map(_of_stalls, _STALLS), _write_amplification, *ENGINE_RULES, _small_flushes)
 _ALL = (errors_in_log, _memory, *_OF_WRITERS, *_OF_READERS, *_OF_DISK, known_faults)
-RULES = {each.name: each for each in _ALL}
-"""Each rule by its name."""
+RULES = {each.name: each for each in _ALL}  # each rule by its name
 
 
 def advice_on(facts: Facts) -> AdviceList:

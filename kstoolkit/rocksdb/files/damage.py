@@ -64,8 +64,6 @@ class Losses:
     def text(self) -> str | None:
         """All of it, in one line; None if nothing is known to be lost.
 
-        Examples
-        --------
         >>> losses = Losses(beside=["its WAL is torn"])
         >>> losses.blocks["000012.sst", 20304] = 4056
         >>> print(losses.text)

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     Row = tuple[bytes, bytes]
 
 
-_RUNS = 64
-"""Runs of neighbouring rows in a sample: each costs a seek, which may read a block."""
+_RUNS = 64  # runs of neighbouring rows in a sample: each costs a seek, which may read a block
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -156,8 +155,6 @@ def _between(first: bytes, last: bytes, seen: Sequence[bytes]) -> list[bytes]:
     The bytes count as digits, of which there are as many as were seen: keys that end in decimal
     numbers are spread over numbers, hashes over all that there can be.
 
-    Examples
-    --------
     >>> digits = [b"user-%d" % number for number in range(10)]
     >>> [key[:7] for key in _between(b"user-00", b"user-80", digits)[7:32:8]]
     [b'user-10', b'user-20', b'user-30', b'user-40']

@@ -46,8 +46,6 @@ _CODECS = {1: "snappy", 4: "lz4_raw", 7: "zstd"}
 class LiveRows:
     """How many rows are alive; of an estimate with its bounds, in 95 of 100 samples.
 
-    Examples
-    --------
     >>> print(LiveRows(1_200_000, 1_100_000, 1_300_000, is_sample=True))
     1,200,000 (1,100,000 to 1,300,000, by a sample)
     """

@@ -52,9 +52,7 @@ if TYPE_CHECKING:
 _SCRATCH = Sentence("Give scratch= (or TMPDIR)", "Give --scratch (or TMPDIR)")
 
 
-_SHADOWS = "kstoolkit-shadow-"
-"""How the names of folders begin through which stores are read."""
-
+_SHADOWS = "kstoolkit-shadow-"  # how the names of folders begin through which stores are read
 _LOCK = "kstoolkit.lock"
 _ATTEMPTS = 20
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -93,8 +91,6 @@ def new_scratch_folder(
     It is in ``parent``, or else where temporary files go; where none can be made, it is a
     StoreResourceError. Each purpose has a ``prefix`` of its own, and clears its own.
 
-    Examples
-    --------
     >>> folder = new_scratch_folder(None)
     >>> folder.path.is_dir()
     True

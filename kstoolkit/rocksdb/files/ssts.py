@@ -180,8 +180,6 @@ def varint_at(data: bytes, at: int) -> tuple[int, int]:
 def as_count(value: bytes | None) -> int | None:
     """Return a property that is a count or a size; None if it is absent or damaged.
 
-    Examples
-    --------
     >>> as_count(bytes([0xE8, 0x07])), as_count(None)
     (1000, None)
     """
@@ -264,8 +262,6 @@ def ssts_of(folder: Path, families: Mapping[str, Rdict]) -> Records[Sst]:
 def density(num_deletions: int, num_entries: int) -> float | None:
     """Return the share of tombstones among entries; None of no entries.
 
-    Examples
-    --------
     >>> density(1, 4), density(0, 0)
     (0.25, None)
     """
@@ -382,23 +378,30 @@ class Level(Record):
 def levels_of(ssts: Sequence[Sst]) -> Records[Level]:
     """Return the levels of SST files that come sorted by column family and level."""
     grouped = groupby(ssts, lambda each: (each.column_family, each.level))
-    return Records([_level(*where, list(files)) for where, files in grouped], "levels")
+    return Records([level_of(*where, list(files)) for where, files in grouped], "levels")
 
 
-def _level(family: str, level: int, files: list[Sst]) -> Level:
-    raw_bytes = known_total(size for f in files for size in (f.raw_key_bytes, f.raw_value_bytes))
-    kinds = {each.compression for each in files if each.compression}
+def level_of(family: str, level: int, parts: Sequence[Sst | Level]) -> Level:
+    """Return what some SST files, or levels of several stores, come to as one level."""
+    raw_bytes = known_total(map(_raw_bytes, parts))
+    kinds = {kind for each in parts for kind in (each.compression or "").split(", ") if kind}
     compression = ", ".join(sorted(kinds)) or None
     told = {"raw_bytes": raw_bytes, "compression": compression}
     return Level(
         column_family=family,
         level=level,
-        num_files=len(files),
-        size_bytes=sum(each.size_bytes for each in files),
+        num_files=sum(getattr(each, "num_files", 1) for each in parts),
+        size_bytes=sum(each.size_bytes for each in parts),
         raw_bytes=raw_bytes,
-        **entries_in(files),
+        **entries_in(parts),
         compression=compression,
-        smallest_key=min(each.smallest_key for each in files),
-        largest_key=max(each.largest_key for each in files),
+        smallest_key=min(each.smallest_key for each in parts),
+        largest_key=max(each.largest_key for each in parts),
         unknown={name: "the files do not say" for name, each in told.items() if each is None},
     )
+
+
+def _raw_bytes(part: Sst | Level) -> int | None:
+    if isinstance(part, Level):
+        return part.raw_bytes
+    return known_total((part.raw_key_bytes, part.raw_value_bytes))

@@ -112,10 +112,8 @@ def _no_room(place: Path, error: OSError) -> OutputError:
 
 _LOOK_S = 0.02
 _START_S = 60.0
-_STOP_S = 30.0
-"""How long a trial that was told to stop may take to end its writes."""
-_END_S = 120.0
-"""How long it may then take to read its content and end."""
+_STOP_S = 30.0  # how long a trial that was told to stop may take to end its writes
+_END_S = 120.0  # how long it may then take to read its content and end
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,8 +313,6 @@ def compare_profiles(
     workload
         A :class:`~kstoolkit.rocksdb.lab.workloads.Workload`; the kind of one, with what else it has
         by default; or keys and values to replay, in their order (a value of None deletes its key).
-    profiles
-        Profiles, or names of them.
     engine
         Whose store they are tried for: ``"kafka_streams"`` or ``"spark"``. Of a profile that lies
         over RocksDB's own options, what it doesn't set is then as that engine leaves it.

@@ -386,8 +386,6 @@ class Listener:
     They are called in the comparison's own thread, between two looks at the disk: each has to
     return at once, and what takes its time belongs elsewhere.
 
-    Examples
-    --------
     >>> from kstoolkit.rocksdb.lab.comparing import compare_profiles
     >>> from kstoolkit.rocksdb.lab.workloads import Workload
     >>> class Heard(Listener):

@@ -60,10 +60,10 @@ class _Latencies:
         parts = self.parts[first:]
         return float(np.percentile(np.concatenate(parts), percent)) / 1e3 if parts else None
 
-    def since_asked_us(self, percent: float) -> float | None:
-        """Return the same for the calls since this was asked last."""
+    def p99_since_asked_us(self) -> float | None:
+        """Return what 99 percent of the calls since this was asked last stay within."""
         first, self.asked = self.asked, len(self.parts)
-        return self.percentile_us(percent, first)
+        return self.percentile_us(99, first)
 
 
 @dataclass(slots=True)
@@ -178,8 +178,8 @@ def _moment_now(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]
         "block_cache_bytes": _number_of(store, "block-cache-usage"),
         "block_cache_pinned_bytes": _number_of(store, "block-cache-pinned-usage"),
         "table_readers_bytes": _number_of(store, "estimate-table-readers-mem"),
-        "put_p99_us": meter.puts.since_asked_us(99),
-        "get_p99_us": meter.asks.since_asked_us(99),
+        "put_p99_us": meter.puts.p99_since_asked_us(),
+        "get_p99_us": meter.asks.p99_since_asked_us(),
     }
 
 
@@ -298,8 +298,7 @@ def _ratio(above: float, below: float) -> float | None:
 
 
 _MOMENT_S, _LOOK_S = 0.25, 0.01
-_AT_REST_S = 0.2
-"""For how long a store has to be seen at rest: what ends may start a compaction."""
+_AT_REST_S = 0.2  # for how long a store has to be seen at rest: what ends may start a compaction
 _GETS_AT_ONCE = 10_000
 
 _NO_STALLS = {

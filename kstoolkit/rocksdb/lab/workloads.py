@@ -168,8 +168,7 @@ _DRAWS: dict[str, Callable[[Workload, Draws, Places], list[bytes]]] = {
     "delete_heavy": _uniform,
 }
 
-KINDS = tuple(_DRAWS)
-"""The workloads that can be generated."""
+KINDS = tuple(_DRAWS)  # the workloads that can be generated
 
 
 def _spread(numbers: NDArray[np.int64]) -> list[bytes]:

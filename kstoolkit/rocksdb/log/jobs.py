@@ -98,8 +98,6 @@ class Flush(BackgroundJob):
 
     Parameters
     ----------
-    at, finished_at, column_family, job, status, wasted_bytes
-        See :class:`~kstoolkit.rocksdb.log.jobs.BackgroundJob`.
     reason
         Why, in RocksDB's words: ``"Write Buffer Full"``, ``"Shut down"`` ...; ``"Recovery"``.
     num_memtables, num_entries, num_deletes, input_bytes, memory_bytes
@@ -166,8 +164,6 @@ class Compaction(BackgroundJob):
 
     Parameters
     ----------
-    at, finished_at, column_family, job, status, wasted_bytes
-        See :class:`~kstoolkit.rocksdb.log.jobs.BackgroundJob`.
     reason
         Why, in RocksDB's words: ``"LevelL0FilesNum"``, ``"UniversalSizeRatio"`` ...
     from_levels, to_level

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.lines import LogLine
 
 
-_NOT_DUMPED = "the dump doesn't hold it"
-"""Why a figure of a dump is unknown."""
-
+_NOT_DUMPED = "the dump doesn't hold it"  # why a figure of a dump is unknown
 _SCALE = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _CELL = re.compile(r"\S+(?: [KMGT]?B(?!\S))?")
 _IN_BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -149,8 +147,6 @@ class StatsDump(Record):
         How many bytes compactions have yet to rewrite, for each column family.
     tickers
         RocksDB's counters, if the writer keeps statistics: ``rocksdb.stall.micros`` ...
-    levels
-        The tables of compactions.
     store
         Which of Spark's stores, in a log of Spark's that says it.
     """
@@ -402,8 +398,6 @@ def write_amplification(
     ``untold`` is why the log can't tell of any: then every figure is unknown. A time without a zone
     is a ConfigurationError.
 
-    Examples
-    --------
     >>> write_amplification([]).unknown["write_amplification"]
     'no flush ended in the span'
     """

@@ -136,8 +136,6 @@ class MemoryParts(Record):
 
     Parameters
     ----------
-    path
-        The store.
     formula_bytes
         What the writer needs at most by its options; see ``plan``.
     writer_rss_bytes, writer_pss_bytes

@@ -89,8 +89,6 @@ class MemoryTerm(Record):
         What of ``each_bytes`` is one object, by its address or profile: it counts once for all.
     is_inferred
         Whether nothing but the engine's default tells the size.
-    unknown
-        Why a size is None.
     """
 
     term: str
@@ -387,8 +385,6 @@ class PodMemory(Record):
 
     Parameters
     ----------
-    pod_bytes, heap_bytes
-        As given.
     java_bytes, java
         What Java may take beside its heap, and of what.
     left_bytes
@@ -638,9 +634,7 @@ class Family:
     arena_block_bytes: int | None = None
 
 
-KEY_TRAILER_BYTES = 8
-"""Sequence number and type, which RocksDB adds to each key in a file."""
-
+KEY_TRAILER_BYTES = 8  # sequence number and type, which RocksDB adds to each key in a file
 _OVER_A_BLOCK = 0.6  # kAllowOverAllocationRatio of RocksDB's db/memtable.cc
 _EMPTY_BYTES = 2048  # kInlineSize of its memory/arena.h: what a memtable has before its first row
 _LARGEST_BLOCK, _PAGE = 1 << 20, 4096

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.options import OptionSet
 
 
-EVERY_STORE = "*"
-"""The pattern that every name matches."""
+EVERY_STORE = "*"  # the pattern that every name matches
 
 
 def pattern_expression(pattern: str) -> str:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 def profile_names() -> tuple[str, ...]:
     """Return the names that profiles have.
 
-    Examples
-    --------
     >>> profile_names()[:2]
     ('kafka_streams', 'spark')
     """

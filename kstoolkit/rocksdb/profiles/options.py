@@ -42,8 +42,7 @@ class Spelling:
     in_spark: str | None = None
 
 
-Words = dict[str, Spelling]
-"""An option's named values: our word for each, and everybody else's."""
+Words = dict[str, Spelling]  # an option's named values: our word for each, and everybody else's
 
 
 def _compression(in_options: str, in_java: str, in_rocksdict: str, in_spark: str) -> Spelling:
@@ -197,8 +196,7 @@ _OWN_METRICS = "Kafka Streams would no longer export its own: use metrics.record
 _DELETES = "the fifo style deletes the oldest rows, which the changelog topic still has"
 
 _DAY = 86_400
-ROCKSDB = "rocksdb"
-"""The base of a profile of which all that nobody set is RocksDB's own."""
+ROCKSDB = "rocksdb"  # the base of a profile of which all that nobody set is RocksDB's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -527,8 +525,6 @@ def parse_option(name: str, text: str) -> Any:
     or ``false``, a word, or words with commas between them; another one is a ConfigurationError.
     Whether the value makes sense is for the profile to say.
 
-    Examples
-    --------
     >>> parse_option("write_buffer_size", "32 MiB"), parse_option("compression", " lz4 ")
     (33554432, 'lz4')
     >>> parse_option("cache_index_and_filter_blocks", "yes")

@@ -22,9 +22,7 @@ from kstoolkit.rocksdb.profiles.options import ROCKSDB, Left, OptionSet
 from kstoolkit.units import check_whole, format_bytes
 
 KAFKA_STREAMS, SPARK = "kafka_streams", "spark"
-ENGINES = (ROCKSDB, KAFKA_STREAMS, SPARK)
-"""Whose values a profile can be laid over."""
-
+ENGINES = (ROCKSDB, KAFKA_STREAMS, SPARK)  # whose values a profile can be laid over
 _LEAST_JOBS = 2
 
 
@@ -128,8 +126,6 @@ _MANY = 100
 def cautions(profile: OptionSet) -> list[str]:
     """Return what many stores would come to under what a profile sets, in sentences.
 
-    Examples
-    --------
     >>> cautions(OptionSet(write_buffer_size=131 << 10))[0][:27]
     'Memtables of 131.0 KiB: as '
     >>> cautions(OptionSet(block_cache_bytes=450 << 20))[0][-48:]

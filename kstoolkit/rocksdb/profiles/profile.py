@@ -309,8 +309,6 @@ class OptionDifference(Record):
 def value_text(value: Any, why_unknown: str | None = None) -> str:
     """Return an option's value for people.
 
-    Examples
-    --------
     >>> value_text(4096), value_text(True), value_text(None, "no file")
     ('4096', 'True', 'unknown (no file)')
     """
@@ -376,8 +374,6 @@ class ProfileMap:
 def python_source(profile: Profile) -> str:
     """Return a program that makes rocksdict's options of a profile.
 
-    Examples
-    --------
     >>> print(python_source(Profile(compression="lz4")))
     from kstoolkit.rocksdb.profiles.profile import Profile
     <BLANKLINE>

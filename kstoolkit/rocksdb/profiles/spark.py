@@ -73,8 +73,6 @@ class SparkConf(Record):
 def settings_text(settings: Mapping[str, Any], why: Mapping[str, str]) -> str:
     """Return settings, one a line, each reason once before those that it is of.
 
-    Examples
-    --------
     >>> print(settings_text({"a": 1, "b": 2, "c": 3}, {"a": "both", "b": "both"}))
     # both
     a=1

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kstoolkit.stores.rows.counts import Counted
     from kstoolkit.stores.rows.readable import HasRows, SerdeLike
     from kstoolkit.units import Duration
 
 
-_NOWHERE = -1
-"""The place of a row that a side has not."""
+_NOWHERE = -1  # the place of a row that a side has not
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,8 +228,8 @@ def diff_stores(
     if limit is not None and limit < 0:
         message = f"limit is {limit}: there are no fewer differences than none."
         raise ConfigurationError(message, hint="Give 0 or more; None is all.")
-    told: dict[str, Any] = {"store": store, "window_size": window_size}
-    with both_opened(a, b, **told, action=action, total=total, where=where) as opened:
+    counted: Counted = {"action": action, "total": total, "where": where}
+    with both_opened(a, b, store=store, window_size=window_size, **counted) as opened:
         rows_a, rows_b = (_rows(each, key_serde, value_serde) for each in opened)
         folder = new_scratch_folder(scratch)
         try:

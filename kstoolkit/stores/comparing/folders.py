@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError, InputError, naming
@@ -25,32 +25,26 @@ from kstoolkit.windows import length_label
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from kstoolkit.stores.rows.counts import Counted
     from kstoolkit.stores.rows.readable import RowSource, SerdeLike
     from kstoolkit.units import Duration
 
 
 @contextmanager
 def own_counts(
-    path: str,
-    *,
-    window_size: Duration | None = None,
-    action: str | None = None,
-    total: bool = False,
-    where: Mapping[str, str | None] | None = None,
+    path: str, *, window_size: Duration | None = None, **counted: Unpack[Counted]
 ) -> Iterator[Readable | None]:
     """Yield the counts of a changelog, of a run, or of a level of a replica; None of other paths.
 
     No such windows, or none told of several, is a ConfigurationError; a level of a replica has
-    windows of one length. ``action``, ``total`` and ``where`` are as of
-    :class:`~kstoolkit.stores.rows.counts.CountRows`.
+    windows of one length.
     """
     folder = Path(path).absolute()
     if is_replica_level(folder):
         with WindowReader.open(folder.parent) as replica:
-            length = length_label(int(folder.name))
-            yield replica_counts(replica, window=length, action=action, total=total, where=where)
+            yield replica_counts(replica, window=length_label(int(folder.name)), **counted)
         return
     changelog = _changelog(folder)
     if changelog is None:
@@ -60,7 +54,6 @@ def own_counts(
         known = ", ".join(length_label(each) for each in changelog.window_lengths_ms())
         message = f"The changelog {changelog.path} has counts of windows of {known}."
         raise ConfigurationError(message, hint=naming("Say of which, by {window_size}."))
-    counted: dict[str, Any] = {"action": action, "total": total, "where": where}
     yield changelog_counts(changelog, window=window_size, **counted)
 
 
@@ -113,9 +106,7 @@ def both_opened(
     *,
     store: str | None = None,
     window_size: Duration | None = None,
-    action: str | None = None,
-    total: bool = False,
-    where: Mapping[str, str | None] | None = None,
+    **counted: Unpack[Counted],
 ) -> Iterator[tuple[HasRows | Rows, HasRows | Rows]]:
     """Yield two sides of a comparison, of which folders are opened, and closed at the end.
 
@@ -123,7 +114,6 @@ def both_opened(
     ConfigurationError if ``action``, ``total`` or ``where`` is given, and neither is a folder of
     kstoolkit's counts; or anything, and none is a folder; or if one is the address of a topic.
     """
-    counted: dict[str, Any] = {"action": action, "total": total, "where": where}
     _check_is_used((a, b), counted, store=store, window_size=window_size)
     with ExitStack() as opening:
 
@@ -144,8 +134,6 @@ def opened_partitions(folder: str | os.PathLike[str], name: str, **told: Any) ->
     takes it. No such name is an InputError; one that several applications or queries have, a
     ConfigurationError.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with opened_partitions(tempfile.mkdtemp(), "counts"):
     ...     pass
@@ -168,7 +156,7 @@ def opened_partitions(folder: str | os.PathLike[str], name: str, **told: Any) ->
 
 @contextmanager
 def _opened(
-    path: str, counted: dict[str, Any], *, store: str | None, window_size: Duration | None
+    path: str, counted: Counted, *, store: str | None, window_size: Duration | None
 ) -> Iterator[HasRows]:
     if path.startswith(_TOPIC):
         message = f"{path} is a topic, which no store's folder is."
@@ -184,7 +172,7 @@ def _opened(
                 yield opened
 
 
-def _check_is_used(given: tuple[object, object], counted: dict[str, Any], **told: Any) -> None:
+def _check_is_used(given: tuple[object, object], counted: Counted, **told: Any) -> None:
     """Refuse what would do nothing: counts of others have no actions, what is open its own size."""
     folders = [str(each) for each in given if not isinstance(each, HasRows | Rows)]
     names = [name for name, each in told.items() if each is not None]
@@ -218,8 +206,6 @@ def listed(
 ) -> Readable:
     """Return pairs of the application's own keys and values, which may be None, as a store's rows.
 
-    Examples
-    --------
     >>> print(*listed("latest", [(b"anna", b"3")], value_serde="json").rows())
     'anna': 3
     """

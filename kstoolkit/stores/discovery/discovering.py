@@ -65,8 +65,6 @@ class FoundStores(Records[FoundStore]):
 
     Parameters
     ----------
-    rows
-        The stores.
     root
         Where was looked.
     unreadable
@@ -149,8 +147,6 @@ def most_segments(retention_ms: int, interval_ms: int | None) -> int:
     those that are there tell a multiple. Live are those of now, and back to where rows are kept
     from (``AbstractSegments``, ``Stores.persistentWindowStore``).
 
-    Examples
-    --------
     >>> most_segments(3_600_000, None), most_segments(3_600_000, 600_000)
     (3, 7)
     """
@@ -190,8 +186,7 @@ def _of_spark(found: FoundStore, told: dict[str, Any]) -> list[MemoryParts]:
 
 
 _REPLICA = "replica.json"
-_CHECKPOINT = {"state", "offsets"}
-"""Folders that every checkpoint of a stateful query of Spark has."""
+_CHECKPOINT = {"state", "offsets"}  # folders that every checkpoint of a stateful query of Spark has
 
 
 class _Layout(StrEnum):

@@ -101,8 +101,6 @@ def by_name_alone(store: str, folder: str) -> str:
 def segment_name(folder: Path) -> SegmentName | None:
     """Return what the name of an absolute path says of a segment; None if it is that of none.
 
-    Examples
-    --------
     >>> segment_name(Path("/copy/counts.1700002800000")).store
     'counts'
     >>> segment_name(Path("/counts/counts.1700002800000")).is_in_its_store
@@ -125,8 +123,6 @@ def are_segments(starts_ms: Iterable[int]) -> bool:
 
     Segments begin at multiples of their length, and that is a minute at least.
 
-    Examples
-    --------
     >>> are_segments([0, 90_000]), are_segments([1_700_002_800_000]), are_segments([1, 2])
     (True, True, False)
     """
@@ -138,8 +134,6 @@ def are_segments(starts_ms: Iterable[int]) -> bool:
 def real_path(path: str | os.PathLike[str]) -> Path:
     """Return where a path leads to, through all links: names there are those that an engine gave.
 
-    Examples
-    --------
     >>> real_path("/proc/self/root/x/../y").as_posix()
     '/y'
     """

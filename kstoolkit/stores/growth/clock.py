@@ -160,8 +160,6 @@ def least_interval_of(start_ms: int, longest_stay_ms: int) -> int | None:
 
     None if the rows are not those of one that Kafka Streams would have begun there.
 
-    Examples
-    --------
     >>> least_interval_of(1_699_963_200_000, 42_180_000)
     42499080
     """

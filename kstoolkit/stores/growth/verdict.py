@@ -219,8 +219,6 @@ _MUCH_PREALLOCATED_BYTES = 1 << 20
 def _share_text(part: float, whole: float = 1) -> str:
     """Return a share in percent, which is neither 0 nor 100 unless it is exactly that.
 
-    Examples
-    --------
     >>> _share_text(1, 3), _share_text(1, 1000), _share_text(999, 1000), _share_text(3, 3)
     ('33 %', 'under 1 %', 'over 99 %', '100 %')
     """
@@ -233,8 +231,6 @@ def _share_text(part: float, whole: float = 1) -> str:
 def _amount(num_rows: int, data_bytes: int, error_rows: int = 0, noun: str = "row") -> str:
     """Return how many rows there are, and their bytes; with an error, as at least so many.
 
-    Examples
-    --------
     >>> _amount(1, 512), _amount(1200, 4096, 30)
     ('1 row (512 B)', 'at least 1,200 rows (4.0 KiB), and at most 30 more')
     """
@@ -770,5 +766,4 @@ _UNKNOWN = (
     ),
 )
 
-_RULES = (_OVERDUE, _CAUSES, _USES, _IN_ORDER, _UNKNOWN)
-"""In the order in which they are said."""
+_RULES = (_OVERDUE, _CAUSES, _USES, _IN_ORDER, _UNKNOWN)  # in the order in which they are said

@@ -66,8 +66,6 @@ class Asked:
     def chosen(self, rows: RowColumns) -> NDArray[np.bool_]:
         """Return which of some rows are wanted; rows that can't be taken apart never are.
 
-        Examples
-        --------
         >>> from kstoolkit.formats.columns import ByteColumn
         >>> from kstoolkit.formats.columns import RowColumns
         >>> keys = ByteColumn.of([b"an", b"ann", b"bo"])
@@ -112,8 +110,6 @@ def typed_key(
     with braces is JSON, if ``in_columns``, as a key of Spark's stores is; one that is none is a
     ConfigurationError, with ``hint``.
 
-    Examples
-    --------
     >>> typed_key("an"), typed_key("0x616e"), typed_key('{"user": "an"}', in_columns=True)
     ('an', b'an', {'user': 'an'})
     """

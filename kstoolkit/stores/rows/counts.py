@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +63,14 @@ class Told:
     count: NDArray[np.uint64]
     updated_at_ms: NDArray[np.int64] | None = None
     end_ms: NDArray[np.int64] | None = None
+
+
+class Counted(TypedDict, total=False):
+    """What of kstoolkit's counts is asked for: as of :class:`CountRows`."""
+
+    action: str | None
+    total: bool
+    where: Mapping[str, str | None] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +164,7 @@ def changelog_counts(
     changelog: Changelog | str | os.PathLike[str],
     *,
     window: Duration | Window,
-    action: str | None = None,
-    total: bool = False,
-    where: Mapping[str, str | None] | None = None,
+    **counted: Unpack[Counted],
 ) -> Readable:
     """Return the latest counts of a changelog folder as rows, one for each user and window.
 
@@ -169,39 +175,34 @@ def changelog_counts(
     """
     source = changelog if isinstance(changelog, Changelog) else Changelog.open(Path(changelog))
     known = [length_label(each) for each in source.window_lengths_ms()]
-    counted = CountRows(as_window(window).size_ms, action, total, where)
-    return _counts_of(source, "The changelog", known, counted, source.parts())
+    rows = CountRows(as_window(window).size_ms, **counted)
+    return _counts_of(source, "The changelog", known, rows, source.parts())
 
 
 def replica_counts(
-    replica: WindowReader,
-    *,
-    window: Duration | Window,
-    action: str | None = None,
-    total: bool = False,
-    where: Mapping[str, str | None] | None = None,
+    replica: WindowReader, *, window: Duration | Window, **counted: Unpack[Counted]
 ) -> Readable:
     """Return the counts of one level of an open replica as rows, as of a changelog.
 
     Both asked for, no such windows, and windows in memory are a ConfigurationError.
     """
-    counted = CountRows(as_window(window).size_ms, action, total, where)
-    return _counts_of(replica, "The replica", replica.windows, counted, replica.parts)
+    rows = CountRows(as_window(window).size_ms, **counted)
+    return _counts_of(replica, "The replica", replica.windows, rows, replica.parts)
 
 
 def _counts_of(
     held: Changelog | WindowReader,
     what: str,
     known: Sequence[str],
-    counted: CountRows,
+    rows: CountRows,
     parts: tuple[str, ...] | None,
 ) -> Readable:
-    checked(("action",) if parts is None else parts, list(counted.chosen), what="where")
-    length = length_label(counted.window_ms)
+    checked(("action",) if parts is None else parts, list(rows.chosen), what="where")
+    length = length_label(rows.window_ms)
     if length not in known:
         message = f"{what} {str(held.path)!r} has no windows of {length}."
         raise ConfigurationError(message, hint=f"It has: {', '.join(known) or 'none'}.")
-    return Readable(_Counts(held, counted), key_serde="string", value_serde=counted.value_serde)
+    return Readable(_Counts(held, rows), key_serde="string", value_serde=rows.value_serde)
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,8 +176,6 @@ class Readable(HasRows):
 
     Parameters
     ----------
-    source
-        Where they lie.
     key_serde, value_serde
         How to read keys and values; None guesses from the first rows.
     """
@@ -470,8 +468,6 @@ def _first(parts: Iterator[RowColumns], limit: int | None) -> Iterator[RowColumn
 class RowEstimate(Record):
     """About how many rows there are on disk, where one may hold several versions or elements.
 
-    Examples
-    --------
     >>> RowEstimate(1_234)
     RowEstimate(about 1,234 rows: store on disk)
     >>> RowEstimate(None, {"num_rows": "nothing tells"})

@@ -37,8 +37,6 @@ def value_text(value: Any) -> str:
     Bytes are in hex, as the command line takes them: ``0x00ff``. What could not be decoded is so
     too, and says why.
 
-    Examples
-    --------
     >>> noon = datetime(2026, 3, 3, 12, tzinfo=UTC)
     >>> print(value_text({"user": "zoë", "window": {"start": noon}}))
     {"user": "zoë", "window": {"start": "2026-03-03 12:00:00"}}
@@ -68,8 +66,6 @@ def _hex_text(raw: bytes | None) -> str:
 def _moment_text(time_ms: int) -> str:
     """Return a moment, epoch ms UTC, as text without a zone.
 
-    Examples
-    --------
     >>> _moment_text(60_000), _moment_text(2**62)
     ('1970-01-01 00:01:00.000', '4611686018427387904 ms')
     """
@@ -241,8 +237,6 @@ def json_lines(rows: Iterable[StoreRow], store: str) -> Iterator[str]:
     Numbers that JSON has no word for become text: ``"NaN"``, ``"Infinity"``. Bytes become
     ``{"hex": "…"}``, and those that a serde could not read ``{"hex": "…", "problem": "…"}``.
 
-    Examples
-    --------
     >>> row = StoreRow(b"\x00", float("nan"), None, None, None, None, b"\x00", b"?")
     >>> found = json.loads(next(json_lines([row], "counts")))
     >>> found["key"], found["value"]
@@ -301,8 +295,6 @@ def row_batches(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[ByteColum
 
     Rows up to damage among them come before its error.
 
-    Examples
-    --------
     >>> [len(keys) for keys, _ in row_batches([(b"k", b"v")] * 10_000)]
     [8192, 1808]
     >>> [len(keys) for keys, _ in row_batches([(b"k", bytes(3 << 20))] * 3)]
@@ -365,9 +357,7 @@ def in_hex(column: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.large_string(), len(bare), buffers)
 
 
-TIME = pa.timestamp("ms", "UTC")
-"""The type of moments in a table."""
-
+TIME = pa.timestamp("ms", "UTC")  # the type of moments in a table
 _PLAIN = ("version", "primary_partition", "side", "segment_id", "topic")
 # Spark's rows have a partition too, which is not of a topic: they tell it themselves.
 _OF_TOPICS = ("partition", "offset")
@@ -415,8 +405,6 @@ def _details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str,
     rows of one key and window are numbered. The primary key that a subscription repeats in its
     value is left out.
 
-    Examples
-    --------
     >>> from kstoolkit.formats.streams.kinds import Kind
     >>> from kstoolkit.formats.streams.rows import split
     >>> key = ByteColumn.of([bytes.fromhex("0000018bcfe568000141")])
@@ -469,8 +457,6 @@ class DecodedRows:
 
     Parameters
     ----------
-    raw
-        The rows, taken apart.
     key, value
         What the serdes made of the application's bytes, one a row.
     details

@@ -124,8 +124,7 @@ def _numbers_in(folder: Path) -> list[int]:
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
-_DEFAULT_STORE = "default"
-"""The store of operators that have only one: it has no folder of its own."""
+_DEFAULT_STORE = "default"  # the store of operators that have only one: it has no folder of its own
 
 
 _BLOCK_BYTES = 512

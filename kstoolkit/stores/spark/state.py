@@ -59,7 +59,7 @@ from kstoolkit.rocksdb.files.shadow import (
     new_scratch_rocksdb,
 )
 from kstoolkit.rocksdb.memory.planning import EngineUse
-from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.rocksdb.opening import opened_as
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.rows.readable import say_damage
 from kstoolkit.stores.spark.checkpoint import StateFiles, counted_keys, kind_of, read_with
@@ -375,7 +375,7 @@ def opened_snapshot(
         files = TakenFiles(home, path)
         _unpack(path, home, files, delimiter, partly=True)
         (home / "metadata").unlink(missing_ok=True)  # by which it would want SST files elsewhere
-        with open_store(home, scratch=scratch, partly=True, into=SnapshotStore) as store:
+        with opened_as(SnapshotStore, home, scratch=scratch) as store:
             store.path, store.engine_use = path, EngineUse("spark")
             say_damage(path, store.damage)
             yield store

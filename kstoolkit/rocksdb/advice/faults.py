@@ -1,4 +1,4 @@
-"""What went wrong already, by the log's errors; and which faults the writer's release is known for.
+"""Faults that struck, by the errors in the log; and those that the writer's release is known for.
 
 After most errors RocksDB takes no more writes, and the application may not say so. A fault is told
 by the release and the options that it needs: whether it ever struck is not known. Where a fix came

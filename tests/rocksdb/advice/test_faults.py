@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kstoolkit.rocksdb.advice.incidents import KNOWN_FAULTS
+from kstoolkit.rocksdb.advice.faults import KNOWN_FAULTS
 from kstoolkit.rocksdb.opening import open_store
 from tests.rocksdb.madestores import make_store
 
