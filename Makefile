@@ -2,7 +2,7 @@
 # make test    install what the tests need, run all of them but the longest
 # make test-long   run the longest, as twenty kills, and try properties on more examples
 # make bench   compare the rates and the memory of the main job with its rivals; then bench-keys,
-#              how long a checkup of 69 RocksDBs takes, and what-if of a million users' day
+#              how long a checkup of 69 RocksDBs takes, what-if of a million users' day, and alerts
 # make bench-keys  what keys of several columns cost, and sessions, beside one action
 # make soak    two live runs, while files, clocks and kills misbehave: some minutes
 # make bench-worlds  false alarms and recall in worlds of other laws than the detector's
@@ -53,6 +53,7 @@ bench: installed-for-tests
 	$(BIN)/python -m tests.benchmarks.keys
 	$(BIN)/python -m tests.benchmarks.checkup
 	$(BIN)/python -m tests.benchmarks.whatif
+	$(BIN)/python -m tests.benchmarks.alerts
 
 bench-keys: installed-for-tests
 	$(BIN)/python -m tests.benchmarks.keys $(BENCH)

@@ -30,7 +30,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
@@ -120,22 +120,19 @@ class Marks(Records[Mark]):
     def exempts(self) -> tuple[Exempt, ...]:
         """Return the users that are known, as rules."""
         return tuple(
-            Exempt([each.user], until=each.until_ms, rules=each.rules, why=each.why)
-            for each in self.newest()
-            if each.mark == KNOWN and each.incident is None and each.user is not None
+            Exempt([m.user], until=m.until_ms, rules=m.rules, why=m.why)
+            for m in self.newest()
+            if m.mark == KNOWN and m.incident is None and m.user is not None
         )
 
     @property
     def known(self) -> set[str]:
         """The names of users that are known."""
-        return {
-            str(each.user) for each in self.newest() if each.mark == KNOWN and not each.incident
-        }
+        return {str(m.user) for m in self.newest() if m.mark == KNOWN and not m.incident}
 
     def newest(self) -> Iterator[Mark]:
         """Yield the last mark of each thing."""
-        last = {each.of: each for each in self}
-        return iter(last.values())
+        return iter({each.of: each for each in self}.values())
 
     def on(self, incidents: Incidents, now_ms: int | None = None) -> Incidents:
         """Return incidents with their marks: their own, or that of one that was merged into them.
@@ -244,9 +241,8 @@ def mark_of(
     )
     if isinstance(what, str):
         return replace(told, user=what)
-    since_ms, through_ms = what.since_ms, what.until_ms
     of = replace(told, user=what.user, incident=what.id)
-    return replace(of, since_ms=since_ms, through_ms=through_ms)
+    return replace(of, since_ms=what.since_ms, through_ms=what.until_ms)
 
 
 def _me() -> str | None:
@@ -259,6 +255,10 @@ def _me() -> str | None:
 _MOMENTS = {"since", "through", "until", "when"}
 _HEADER = re.compile(r"^\s*\[\[\s*mark\s*\]\]", re.MULTILINE)
 _HINT = "A mark reads: [[mark]], mark = 'known', user = 'Anna'."
+
+
+def _refuse(message: str, hint: str = _HINT) -> NoReturn:
+    raise ConfigurationError(message, hint=hint)
 
 
 @dataclass(slots=True)
@@ -304,13 +304,11 @@ def _read(path: Path) -> tuple[str, list[tuple[Mark, slice]]]:
     except FileNotFoundError:
         return "", []
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        message = f"{path} is no TOML: {error}."
-        raise ConfigurationError(message, hint=_HINT) from error
+        _refuse(f"{path} is no TOML: {error}.")
     tables = document.pop("mark", [])
     starts = [found.start() for found in _HEADER.finditer(content)]
     if document or not isinstance(tables, list) or len(starts) != len(tables):
-        message = f"{path} holds something else than [[mark]] tables."
-        raise ConfigurationError(message, hint=_HINT)
+        _refuse(f"{path} holds something else than [[mark]] tables.")
     marks = [_mark(each, f"{path}, mark {n}") for n, each in enumerate(tables, 1)]
     spans = pairwise([*starts, len(content)])
     places = [slice(start, _end(content, start, stop)) for start, stop in spans]
@@ -329,17 +327,15 @@ def _end(content: str, start: int, stop: int) -> int:
 def _mark(table: Any, where: str) -> Mark:
     names = {each.name.removesuffix("_ms") for each in fields(Mark)}
     if not isinstance(table, Mapping):
-        message = f"{where} is no table."
-        raise ConfigurationError(message, hint=_HINT)
+        _refuse(f"{where} is no table.")
     for name in table:
         if name not in names:
-            message = f"{where} has an unknown field {name!r}."
             hint = f"{guessed(name, names)}Allowed: {', '.join(sorted(names))}."
-            raise ConfigurationError(message, hint=hint)
+            _refuse(f"{where} has an unknown field {name!r}.", hint)
     told = {f"{n}_ms" if n in _MOMENTS else n: _value(n, v, where) for n, v in table.items()}
     if told.get("mark") not in MARKS or not {"user", "incident"} & told.keys():
         message = f"{where} says {told.get('mark')!r} of {told.get('user')!r}."
-        raise ConfigurationError(message, hint=f"{_HINT} Marks: {', '.join(MARKS)}.")
+        _refuse(message, f"{_HINT} Marks: {', '.join(MARKS)}.")
     return Mark(**told)
 
 
@@ -348,14 +344,10 @@ def _value(name: str, value: Any, where: str) -> Any:
         try:
             return moment_ms(str(value))
         except ConfigurationError as error:
-            message = f"{where}: {name} = {error.message}"
-            raise ConfigurationError(message, hint=error.hint) from error
-    kind = list if name == "rules" else str
+            _refuse(f"{where}: {name} = {error.message}", error.hint or _HINT)
+    kind, called = (list, "list of names") if name == "rules" else (str, "text")
     if not isinstance(value, kind) or not all(isinstance(each, str) for each in value):
-        message = (
-            f"{where}: {name} = {value!r} is no {'list of names' if kind is list else 'text'}."
-        )
-        raise ConfigurationError(message, hint=_HINT)
+        _refuse(f"{where}: {name} = {value!r} is no {called}.")
     return tuple(value) if kind is list else value
 
 
@@ -370,22 +362,12 @@ def _table(mark: Mark) -> str:
     return "\n".join([*lines, ""])
 
 
-_LAST_SHORT = 0xFFFF
-
-
 def _toml(value: Any) -> str:
     """Return a text, or several, as TOML has them, on one line; what is unseen as code points."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_toml, value))}]"
-    return f'"{"".join(map(_escaped, value))}"'
-
-
-def _escaped(char: str) -> str:
-    if char in '"\\':
-        return f"\\{char}"
-    if plain(char) == char:
-        return char
-    return f"\\u{ord(char):04X}" if ord(char) <= _LAST_SHORT else f"\\U{ord(char):08X}"
+    chars = (f"\\{c}" if c in '"\\' else c if plain(c) == c else f"\\U{ord(c):08X}" for c in value)
+    return f'"{"".join(chars)}"'
 
 
 def _replace(place: Path, content: str) -> None:

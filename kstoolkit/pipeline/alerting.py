@@ -20,18 +20,22 @@ import os
 import re
 import time
 from base64 import b64encode
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from http.client import HTTPConnection, HTTPSConnection, responses
 from pathlib import Path
 from random import uniform
-from threading import Event, Lock, Thread
+from socket import SHUT_RDWR
+from threading import Event, Lock, Thread, Timer
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from kstoolkit.changelog.changelog import replace_text
-from kstoolkit.errors import ConfigurationError, FormatError, KstoolkitError
+from kstoolkit.errors import ConfigurationError, FormatError, KstoolkitError, OutputError
 from kstoolkit.findings.incidents import MERGED, OPEN, RESOLVED, SETTLED, Incidents
 from kstoolkit.findings.rulefiles import tables_of
 from kstoolkit.moments import moment_of
@@ -57,7 +61,10 @@ over before it looks, it tells nobody."""
 _REFUSALS = {400, 413, 415, 422}
 """Answers to what was sent. Others are about an address, a password or a server, which somebody may
 mend: nothing is lost by them."""
-_TIMEOUT_SECONDS, _LONGEST_PAUSE, _GLANCE_SECONDS = 10.0, 300.0, 15.0
+_ASKED_AGAIN = {408, 425, 429}
+_TIMEOUT_SECONDS, _ANSWER_SECONDS, _LONGEST_PAUSE, _GLANCE_SECONDS = 10.0, 30.0, 300.0, 15.0
+_WHAT, _VERSION, _KEPT_MS = "list of alerts", 1, 7 * BOUNDED_MS
+"""What was taken back may be found again, within a week."""
 _ALERTS, _STATUS, _MOST_BYTES, _AT_ONCE = "/api/v2/alerts", "/api/v2/status", 1 << 20, 500
 _ALERTMANAGER, _WEBHOOK = _KINDS = ("alertmanager", "webhook")
 _FIELDS = ("url", "kind", "secret_file", "secret_env", "link")
@@ -74,11 +81,10 @@ class Note(NamedTuple):
     opened_ms: int = 0
     ends_ms: int = 0
     about: tuple[str, str] = ("user", "")
-    refused: int | None = None
 
     def ended(self, state: str, now_ms: int) -> Note:
         """Return how it ends: Alertmanager takes what ends later than told before, or by now."""
-        least_ms = self.opened_ms + _LEAST_MS
+        least_ms = min(self.opened_ms, now_ms) + _LEAST_MS  # a clock may be set back
         lasts = state not in SETTLED and least_ms >= max(now_ms, self.ends_ms)
         return self._replace(state=state, ends_ms=least_ms if lasts else now_ms)
 
@@ -116,19 +122,17 @@ class Receiver:
 
     def settled(self) -> Receiver:
         """Return it as what it says it is; if it does not yet, it is a KstoolkitError."""
-        status, retry_after, body = self._asked("GET", _STATUS)
-        if status // 100 not in {2, 4} or status in {408, 425, 429}:
-            raise _NotTaken(status, retry_after)
-        is_manager = status // 100 == 2 and b'"versionInfo"' in body  # noqa: PLR2004 - HTTP's
-        return replace(self, kind=_ALERTMANAGER if is_manager else _WEBHOOK)
+        _, text = self._asked(_STATUS, {*range(400, 500)} - _ASKED_AGAIN)
+        return replace(self, kind=_ALERTMANAGER if b'"versionInfo"' in text else _WEBHOOK)
 
     def told(self, news: Sequence[News], run: str, now_ms: int) -> int | None:
         """Tell news, one by one unless to an Alertmanager; return the status if they are refused.
 
         An answer that asks to come again is a KstoolkitError, a broken connection an OSError.
         """
-        headers, at = {"Content-Type": "application/json"}, str(now_ms // 1_000)
+        headers, at, path = {"Content-Type": "application/json"}, str(now_ms // 1_000), ""
         if self.kind == _ALERTMANAGER:
+            path = _ALERTS
             body = json.dumps([_alert(each, self._linked(each), run, now_ms) for each in news])
         else:
             ((name, note, incident, _),) = news
@@ -141,30 +145,30 @@ class Receiver:
         if self.secret is not None:
             signed = hmac.digest(self.secret.encode(), f"{at}.{body}".encode(), "sha256")
             headers["X-Kstoolkit-Signature"] = f"sha256={signed.hex()}"
-        path = _ALERTS if self.kind == _ALERTMANAGER else ""
-        status, retry_after, _ = self._asked("POST", path, body.encode(), headers)
-        if status // 100 != 2 and status not in _REFUSALS:  # noqa: PLR2004 - HTTP's
-            raise _NotTaken(status, retry_after)
+        status, _ = self._asked(path, _REFUSALS, body.encode(), headers)
         return status if status in _REFUSALS else None
 
     def _asked(
-        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = {}
-    ) -> tuple[int, str, bytes]:
-        """Return its answer's status, ``Retry-After`` and text; what redirects leads nowhere."""
-        at = urlsplit(self.url)
+        self, path: str, finals: set[int], body: bytes = b"", headers: Mapping[str, str] = {}
+    ) -> tuple[int, bytes]:
+        """Return the status and text of its answer, if that is 2xx or final; no redirect is one."""
+        at, method = urlsplit(self.url), "POST" if body else "GET"
         secret = unquote(at.netloc.rpartition("@")[0]).encode()
         login = {"Authorization": f"Basic {b64encode(secret).decode()}"} if secret else {}
         kind = HTTPSConnection if at.scheme == "https" else HTTPConnection
+        place = f"{at.path.rstrip('/')}{path}" if path else at.path or "/"
+        query = f"?{at.query}" if at.query else ""
         connection = kind(at.hostname or "", at.port, timeout=_TIMEOUT_SECONDS)
-        try:
-            place = f"{at.path.rstrip('/')}{path}" if path else at.path or "/"
-            query = f"?{at.query}" if at.query else ""
+        with closing(connection), ExitStack() as on:
             connection.request(method, f"{place}{query}", body, {**headers, **login})
-            with connection.getresponse() as answer:
-                text = answer.read(_MOST_BYTES) if method == "GET" else b""
-                return answer.status, answer.getheader("Retry-After", ""), text
-        finally:
-            connection.close()
+            late = Timer(_ANSWER_SECONDS, connection.sock.shutdown, [SHUT_RDWR])
+            late.daemon = True  # of a socket, each byte may take its time anew
+            late.start()
+            on.callback(late.cancel)
+            answer = on.enter_context(connection.getresponse())
+            if answer.status not in {*range(200, 300), *finals}:
+                raise _NotTaken(answer.status, answer.getheader("Retry-After", ""))
+            return answer.status, b"" if body else answer.read(_MOST_BYTES)
 
     def _linked(self, news: News) -> str | None:
         user = quote(dict([news.note.about]).get("user", ""), safe="")
@@ -187,6 +191,8 @@ def _alert(news: News, link: str | None, run: str, now_ms: int) -> dict[str, Any
 def alertmanager(url: str, *, link: str | None = None) -> Receiver:
     """Return an Alertmanager as a receiver of alerts, which it groups and passes on.
 
+    What is no address is a ConfigurationError.
+
     Parameters
     ----------
     url
@@ -194,11 +200,6 @@ def alertmanager(url: str, *, link: str | None = None) -> Receiver:
     link
         Where an incident can be looked at; ``{incident}`` in it stands for its id, ``{user}`` for
         whom it is about.
-
-    Raises
-    ------
-    ConfigurationError
-        If one of them is no address.
 
     Examples
     --------
@@ -211,17 +212,14 @@ def alertmanager(url: str, *, link: str | None = None) -> Receiver:
 def webhook(url: str, *, secret: str | None = None, link: str | None = None) -> Receiver:
     """Return an address that takes alerts as JSON, one a request, as a receiver of them.
 
+    What is no address, or an empty secret, is a ConfigurationError.
+
     Parameters
     ----------
     url, link
         As of :func:`alertmanager`, ``https://host/path``.
     secret
         What each request is signed with, by HMAC.
-
-    Raises
-    ------
-    ConfigurationError
-        If one of them is no address, or the secret is empty.
 
     Examples
     --------
@@ -238,27 +236,24 @@ def load_alerts(path: str | Path) -> tuple[Receiver, ...]:
     (from the file's folder): what has the secret. Else it is a ConfigurationError.
     """
     tables = enumerate(tables_of(path)["alert"], start=1)
-    return tuple(_of_table(each, Path(path), f"{path}, alert {number}") for number, each in tables)
+    return tuple(_of_table(each, Path(path), number) for number, each in tables)
 
 
-def _of_table(table: Mapping[str, Any], path: Path, where: str) -> Receiver:
-    for name, given in table.items():
-        if name not in _FIELDS or not isinstance(given, str):
-            message = f"{where}: {name} is no text, or no field."
-            raise ConfigurationError(message, hint=f"It takes texts: {', '.join(_FIELDS)}.")
+def _of_table(table: Mapping[str, Any], path: Path, number: int) -> Receiver:
+    wrong = [n for n, given in table.items() if n not in _FIELDS or not isinstance(given, str)]
+    takes = f"It takes texts: {', '.join(_FIELDS)}."
     try:
+        _refuse(wrong, f"{''.join(wrong[:1])} is no text, or no field.", takes)
         named = {name: table.get(name) for name in ("url", "kind", "link")}
         return receiver_of(**named, secret=_secret(table, path))
     except ConfigurationError as error:
-        message = f"{where}: {error.message}"
+        message = f"{path}, alert {number}: {error.message}"
         raise ConfigurationError(message, hint=error.hint) from error
 
 
 def _secret(table: Mapping[str, str], path: Path) -> str | None:
-    if (name := table.get("secret_env")) is not None:
-        return os.environ.get(name, "")
     if (name := table.get("secret_file")) is None:
-        return None
+        return os.environ.get(table["secret_env"], "") if "secret_env" in table else None
     try:
         return (path.parent / name).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -277,19 +272,18 @@ def receiver_of(
     if kind == _ALERTMANAGER:
         at = at._replace(path=path.removesuffix(_ALERTS))
     holes = {"incident", "user"}.issuperset(re.findall(r"\{(.*?)\}", link or ""))
-    for is_wrong, message, hint in (
-        (kind not in {None, *_KINDS}, f"There is no kind {kind!r}.", f"Give {_KINDS}."),
-        (secret == "", "The secret is empty.", "Give one that nobody guesses, or none."),
-        (secret and kind != _WEBHOOK, "An Alertmanager takes no secret.", "Leave it out."),
-        (
-            link is not None and not (link.startswith(("http://", "https://")) and holes),
-            f"The link {link!r} leads to no incident.",
-            "Write https://host/path/{incident}, or {user}.",
-        ),
-    ):
-        if is_wrong:
-            raise ConfigurationError(message, hint=hint)
+    leads = link is None or (link.startswith(("http://", "https://")) and holes)
+    way = "Write https://host/path/{incident}, or {user}."
+    _refuse(kind not in {None, *_KINDS}, f"There is no kind {kind!r}.", f"Give {_KINDS}.")
+    _refuse(secret == "", "The secret is empty.", "Give one that nobody guesses, or none.")
+    _refuse(secret and kind != _WEBHOOK, "An Alertmanager takes no secret.", "Leave it out.")
+    _refuse(not leads, f"The link {link!r} leads to no incident.", way)
     return Receiver(url=at.geturl(), kind=kind, link=link, secret=secret)
+
+
+def _refuse(is_wrong: object, message: str, hint: str) -> None:
+    if is_wrong:
+        raise ConfigurationError(message, hint=hint)
 
 
 def _address(url: object) -> SplitResult:
@@ -321,32 +315,87 @@ def _in_words(status: int) -> str:
     return f"{status} {responses.get(status, '')}".rstrip()
 
 
+class _Taken(NamedTuple):
+    """What a receiver took; of what was over before ``began_ms`` it takes nothing."""
+
+    began_ms: int
+    notes: dict[str, Note]
+
+
+def _read(path: Path) -> dict[str, _Taken]:
+    """Return what receivers took, by their names; none if there is no such file."""
+    try:
+        whole, *changes = path.read_text(encoding="utf-8").split("\n")
+        told = json.loads(whole)
+        if (version := told.get("version", _VERSION)) != _VERSION:
+            raise FormatError.version(_WHAT, version, _VERSION)
+        told = told["receivers"] if "version" in told else told  # the first ones had none
+        kept = {name: _Taken(int(each["began_ms"]), {}) for name, each in told.items()}
+        noted = {name: each["notes"] for name, each in told.items()}
+        for change in (noted, *map(json.loads, changes[:-1])):  # a crash cut off some of the last
+            for name, notes in change.items():
+                kept[name].notes.update((each, Note(*of[:5])) for each, of in notes.items())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"{path} is damaged: {error}."
+        hint = "Restore it; without it, what is open is told again."
+        raise FormatError(message, hint=hint) from error
+    return kept
+
+
 class _Outbox:
-    """What each receiver took, by its name; of what was over before ``began_ms`` it takes none."""
+    """What each receiver took, kept in a file: all of it, and a line for each change since.
+
+    So a note takes as long as it does however many there are. Lines are folded at the start, and
+    once they are more than what they change.
+    """
 
     def __init__(self, path: Path, names: Sequence[str], clock_ms: int) -> None:
         self._path, self._lock, self._is_closed = path, Lock(), False
-        try:
-            kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-            self.began_ms = {name: int(each["began_ms"]) for name, each in kept.items()}
-            each_noted = {name: each["notes"].items() for name, each in kept.items()}
-            self.notes = {n: {i: Note(*of) for i, of in all_} for n, all_ in each_noted.items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            message = f"{path} is damaged."
-            hint = "Restore it; without it, what is open is told again."
-            raise FormatError(message, hint=hint) from error
+        self._size = self._most = -1
+        self.taken = _read(path)
         for name in names:
-            if name not in self.began_ms:
-                self.began_ms[name], self.notes[name] = clock_ms, {}
-                self.note(name, {})
+            self.taken.setdefault(name, _Taken(clock_ms, {}))
+            if why := self.note(name, {}):
+                message = f"{path} can't be written: {why}."
+                raise OutputError(message, hint="Make room there, or mend the permissions.")
 
-    def note(self, name: str, notes: dict[str, Note]) -> None:
-        """Keep what a receiver took."""
+    def note(self, name: str, notes: dict[str, Note]) -> str:
+        """Keep what a receiver took, and what could not be kept before; return why it can't be."""
         with self._lock:
-            self.notes[name] = self.notes[name] | notes
-            told = {n: {"began_ms": ms, "notes": self.notes[n]} for n, ms in self.began_ms.items()}
-            if not self._is_closed:
-                replace_text(self._path, json.dumps(told))
+            self.taken[name].notes.update(notes)
+            try:
+                if not self._is_closed:
+                    self._write({name: notes} if notes else {})
+            except OSError as error:
+                return error.strerror or type(error).__name__
+        return ""
+
+    def _write(self, change: dict[str, dict[str, Note]]) -> None:
+        size = self._path.stat().st_size if self._path.exists() else -1
+        if not 0 <= size == self._size <= self._most:
+            told = {name: each._asdict() for name, each in self.taken.items()}
+            whole = f"{json.dumps({'version': _VERSION, 'receivers': told})}\n"
+            self._size = -1
+            replace_text(self._path, whole)
+            self._size, self._most = len(whole), 2 * len(whole) + _MOST_BYTES
+        elif change:
+            line = f"{json.dumps(change)}\n".encode()
+            with self._path.open("ab", 0) as file:
+                file.write(line)
+                os.fsync(file)
+            self._size += len(line)
+
+    def forget(self, name: str, found: Incidents, now_ms: int) -> None:
+        """Drop notes of what ended, and is no incident any more: it expired, or was taken back."""
+        notes, ids = self.taken[name].notes, {*found.table["id"].to_pylist()}
+        old = {n for n, note in notes.items() if note.opened_ms < now_ms - _KEPT_MS}
+        with self._lock:
+            for each in old - ids:
+                del notes[each]
+                self._size = -1  # to be written anew
+        self.note(name, {})
 
     def close(self) -> None:
         """Keep no more: from now on the next run may."""
@@ -354,30 +403,34 @@ class _Outbox:
             self._is_closed = True
 
 
-def _news(
-    found: Incidents, notes: Mapping[str, Note], began_ms: int, now_ms: int, lasts_ms: int
-) -> Iterator[News]:
+def _news(found: Incidents, taken: _Taken, now_ms: int, lasts_ms: int) -> Iterator[News]:
     """Yield what has to be told next of each incident, beyond what was taken."""
-    rows = found.table.select(["id", "user", "state", "mark", "opened_ms"]).to_pylist()
-    left = dict(notes)
-    for at, row in sorted(enumerate(rows), key=lambda each: (each[1]["opened_ms"], each[1]["id"])):
-        note, mark = left.pop(row["id"], Note()), row["mark"]
-        state = mark if row["state"] == OPEN and mark in SETTLED else row["state"]
-        is_missed = not note.revision and mark not in SETTLED and row["opened_ms"] > began_ms
+    table, (began_ms, notes) = found.table, taken
+    going = {name: note for name, note in notes.items() if note.state == OPEN}
+    is_going, is_noted = (
+        pc.is_in(table["id"], pa.array([*some], pa.string())) for some in (going, notes)
+    )
+    is_fresh = pc.and_not(pc.greater(table["opened_ms"], began_ms), is_noted)
+    chosen = pc.or_(pc.or_(pc.equal(table["state"], OPEN), is_going), is_fresh)
+    rows = table.append_column("at", pa.array(range(len(table)))).filter(chosen)
+    rows = rows.sort_by([("opened_ms", "ascending"), ("id", "ascending")])
+    for row in rows.select(["at", "id", "user", "state", "mark"]).to_pylist():
+        at, name, user, state, mark = row.values()
+        note = notes.get(name, Note())
+        going.pop(name, None)
+        state = mark if state == OPEN and mark in SETTLED else state
         if note.state == OPEN != state:
-            yield News(row["id"], note.ended(state, now_ms), found[at])
+            yield News(name, note.ended(state, now_ms), found[at])
         elif note.state == OPEN:
-            if lasts_ms and note.ends_ms <= now_ms + lasts_ms * 3 // 4:
-                going_on = note._replace(ends_ms=now_ms + lasts_ms)
-                yield News(row["id"], going_on, found[at], again=True)
-        elif state == OPEN or is_missed:
-            each, user = found[at], row["user"]
+            if lasts_ms and not lasts_ms * 3 // 4 < note.ends_ms - now_ms <= lasts_ms:
+                yield News(name, note._replace(ends_ms=now_ms + lasts_ms), found[at], again=True)
+        elif state == OPEN or not (note.state or mark in SETTLED):
+            each = found[at]
             about = ("action", each.peak.what) if user is None else ("user", user)
             ends_ms = now_ms + (lasts_ms if state == OPEN else _LEAST_MS)
-            yield News(each.id, Note(OPEN, note.revision + 1, now_ms, ends_ms, about), each)
-    for gone, note in left.items():
-        if note.state == OPEN:
-            yield News(gone, note.ended(RESOLVED, now_ms), None)
+            yield News(name, Note(OPEN, note.revision + 1, now_ms, ends_ms, about), each)
+    for gone, note in going.items():
+        yield News(gone, note.ended(RESOLVED, now_ms), None)
 
 
 class Alerting:
@@ -415,10 +468,11 @@ class Alerting:
                 self._seen, self._rests_until = due, 10 * time.monotonic() - 9 * began
             return self._found
 
-    def looks_in(self) -> float:
-        """Return in how many seconds it is to look again; never, before there is a reason."""
-        left = self._rests_until - time.monotonic()
-        return float("inf") if self._due == self._seen else max(left, 0.001)
+    def pause(self) -> float:
+        """Return after how many seconds to look again: there may be no reason before a glance."""
+        glance = min(_GLANCE_SECONDS, self.lasts_ms / 16_000)
+        rests = max(self._rests_until - time.monotonic(), 0.001)
+        return glance if self._due == self._seen else min(glance, rests)
 
     def close(self, seconds: float = 0) -> None:
         """End with the run: what can't be told in so many seconds, the next one tells."""
@@ -446,24 +500,19 @@ class _Teller:
 
     def __init__(self, of: Alerting, receiver: Receiver) -> None:
         self.due, self.waits, self.shown = Event(), 0, receiver.shown
-        self._of, self._given, self._failures, self._said = of, receiver, 0, ""
-        self._receiver = receiver
+        self._of, self._given, self._receiver = of, receiver, receiver
+        self._failures, self._said = 0, ""
         self.thread = Thread(target=self._tell_on, name="kstoolkit-alerting", daemon=True)
         self.thread.start()
 
     def _tell_on(self) -> None:
         while True:
-            is_last = self._of.closing.is_set()
-            pause = self._turn()
+            is_last, pause = self._of.closing.is_set(), self._turn()
             if is_last and (not self.waits or time.monotonic() + pause >= self._of.until):
                 return
-            if is_last:
-                time.sleep(pause)
-            elif self._failures:
-                self._of.closing.wait(pause)
-            else:
-                self.due.wait(pause)
-                self.due.clear()
+            wakes = self._of.closing if self._failures else self.due
+            (time.sleep if is_last else wakes.wait)(pause)
+            self.due.clear()
 
     def _turn(self) -> float:
         """Tell what there is, and return after how many seconds to look again."""
@@ -478,11 +527,18 @@ class _Teller:
             time.sleep(min(getattr(error, "seconds", 0.0), _LONGEST_PAUSE))
             return min(pause, _LONGEST_PAUSE)
         self._failures = 0
-        return min(_GLANCE_SECONDS, self._of.lasts_ms / 16_000, self._of.looks_in())
+        return self._of.pause()
 
     def _tell_all(self) -> None:
-        while news := self._news():
+        outbox, name = self._of.outbox, self._given.name
+        while True:
+            found, now_ms = self._of.incidents(), time.time_ns() // 1_000_000
+            lasts_ms = 0 if self._receiver.kind == _WEBHOOK else self._of.lasts_ms
+            news = list(_news(found, outbox.taken[name], now_ms, lasts_ms))
             self.waits = sum(not each.again for each in news)
+            if not news:
+                outbox.forget(name, found, now_ms)
+                return
             if self._receiver.kind is None:
                 self._receiver = self._receiver.settled()
                 continue
@@ -491,13 +547,6 @@ class _Teller:
                 if time.monotonic() > self._of.until:
                     return
                 self._send(news[at : at + most])
-        self.waits = 0
-
-    def _news(self) -> list[News]:
-        found, outbox, name = self._of.incidents(), self._of.outbox, self._receiver.name
-        lasts_ms = 0 if self._receiver.kind == _WEBHOOK else self._of.lasts_ms
-        now_ms, notes = time.time_ns() // 1_000_000, outbox.notes[name]
-        return list(_news(found, notes, outbox.began_ms[name], now_ms, lasts_ms))
 
     def _send(self, news: Sequence[News]) -> None:
         run = self._of.run.folder.path.name
@@ -506,13 +555,14 @@ class _Teller:
             for each in news:
                 self._send([each])
             return
+        why = self._of.outbox.note(self._given.name, {each.id: each.note for each in news})
         if refused:
-            why = f"refuses the alert of incident {news[0].id}: {_in_words(refused)}"
-            self._say(f"{self.shown} {why}. It is not sent again.")
+            told = f"refuses the alert of incident {news[0].id}: {_in_words(refused)}"
+            self._say(f"{self.shown} {told}. It is not sent again.")
+        elif why:
+            self._say(f"What {self.shown} took can't be noted: {why}. It may be told again.")
         else:
             self._said = ""
-        taken = {each.id: each.note._replace(refused=refused) for each in news}
-        self._of.outbox.note(self._receiver.name, taken)
         self.waits -= sum(not each.again for each in news)
 
     def _say(self, line: str) -> None:

@@ -163,7 +163,7 @@ def what_if(
     if batches and (reached_ms := batches[-1].reached_ms) is not None:
         end_ms = reached_ms + 1
     since_ms = begin_ms if since is None else max(begin_ms, moment_ms(since))
-    if since_ms >= end_ms:
+    if since_ms >= end_ms or not batches:  # a live one may have begun just now
         message = f"Nothing was counted after {moment_text(since_ms)}: there is nothing to judge."
         raise ConfigurationError(message, hint="Give an earlier since, or none.")
     found = _as_told(_judged(changelog, new, settings), integers(batches.table, "batch_ms"))

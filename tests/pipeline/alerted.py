@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
+from kstoolkit.pipeline.alerting import LIVE_MS, Alerting, receivers_of
 from kstoolkit.pipeline.batches import MicroBatch
 from tests.changelog.changelogs import HOUR
 from tests.plots.made import found
@@ -24,9 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from kstoolkit.pipeline.alerting import Receiver
+    from kstoolkit.pipeline.run import Run
+
 NOW = time.time_ns() // 1_000_000
 START = NOW - NOW % HOUR - 24 * HOUR
 """A window of yesterday."""
+OVER = START + 4 * HOUR
+"""When events have come up to here, what was found in the first window is over."""
+HOOK = "/hook"
 
 
 @dataclass(frozen=True)
@@ -136,3 +144,22 @@ def add_batch(
     done.save(BatchFolders(out / "statistics").begin(0, number))
     BatchFolders(out / "statistics").mark(0, number)
     return done
+
+
+class Told(list[str]):
+    """What a run said."""
+
+    def __call__(self, line: str) -> None:
+        self.append(line)
+
+
+def tell(run: Run, *given: Any, seconds: float = 10, lasts_ms: int = LIVE_MS) -> Told:
+    """Tell receivers what there is, as a run's end does, and return what was said."""
+    said = Told()
+    alerting = Alerting(run.folder, receivers_of(given), said, lasts_ms=lasts_ms)
+    alerting.close(seconds)
+    return said
+
+
+def hook(listener: Listener, **options: Any) -> Receiver:
+    return kst.webhook(f"{listener.url}{HOOK}", **options)

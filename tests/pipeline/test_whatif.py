@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.errors import ConfigurationError, InputError, UserError
+from kstoolkit.errors import ConfigurationError, InputError, OutputError, UserError
 from kstoolkit.pipeline.runfolder import RunFolder
+from kstoolkit.pipeline.tidying import compact_run
 from tests.cli.commands import given, rows
+from tests.pipeline.harness import until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -159,6 +163,11 @@ def test_the_rules_that_ran_gain_and_lose_nothing_but_what_was_of_items(ran: Run
 
 
 OTHERS = (kst.Unusual("1 hour", 1), kst.Ceiling("1 hour", 7, by="region"))
+CHANGED = (
+    "[[rule]]\nkind = 'Unusual'\nwindow = '1 hour'\nfalse_alarms_per_day = 1\n"
+    "[[rule]]\nkind = 'Ceiling'\nwindow = '1 hour'\ncount = 7\nby = 'region'\n"
+)
+"""The same in a file."""
 
 
 @pytest.fixture(scope="module")
@@ -343,10 +352,7 @@ def test_of_several_batches_the_same_rules_keep_all(several: Run) -> None:
 
 def test_the_command_line_says_it(told: WhatIf, ran: Run, tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
-    path.write_text(
-        "[[rule]]\nkind = 'Unusual'\nwindow = '1 hour'\nfalse_alarms_per_day = 1\n"
-        "[[rule]]\nkind = 'Ceiling'\nwindow = '1 hour'\ncount = 7\nby = 'region'\n"
-    )
+    path.write_text(CHANGED)
     assert kst.what_if(ran, path).to_dict() == told.to_dict()
     command = ("what-if", ran.folder.path, "--rules", path)
     shown = given(*command, "--limit", 2).out.splitlines()
@@ -363,3 +369,62 @@ def test_the_command_line_says_it(told: WhatIf, ran: Run, tmp_path: Path) -> Non
     assert later["since_ms"] == BEGIN_MS + 3 * DAY
     wrong = given("what-if", tmp_path / "none", "--rules", path)
     assert (wrong.code, wrong.out) == (2, "")
+
+
+def told_of(incidents: Incidents) -> list[Any]:
+    """Return whom incidents are of, and of which findings: ids tell who told first."""
+    told = [each for each in incidents if each.state != "merged"]
+    return sorted((str(e.user), e.since_ms, sorted(evidence(e)), e.excess) for e in told)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_beside_a_live_run_it_neither_disturbs_it_nor_stumbles_over_what_is_folded(
+    events: Path, tmp_path: Path
+) -> None:
+    table = pq.read_table(events / "events.parquet").sort_by("time")
+    parts = [table.take(pa.array(some)) for some in np.array_split(np.arange(len(table)), 8)]
+    folder, out, rules = tmp_path / "in", tmp_path / "out", tmp_path / "rules.toml"
+    rules.write_text(CHANGED)
+    folder.mkdir()
+
+    def feed(number: int) -> None:
+        pq.write_table(parts[number], tmp_path / "part")
+        (tmp_path / "part").rename(folder / f"{number:02d}.parquet")
+
+    feed(0)
+    source = kst.files(str(folder), event_time="time", user="user", action=["action", "region"])
+    pipeline = kst.Pipeline(source=source, cascade=CASCADE, rules=RAN[:3], buckets=4)
+    live = pipeline.start(out, trigger="1 second", max_files_per_batch=1)
+    until(lambda: len(live.batches()) > 0, "the first batch")
+    asked: set[int] = set()
+    folded, over = [0], Event()
+
+    def fold() -> None:
+        while not over.wait(0.5):
+            with suppress(OutputError):  # the run does so, too
+                folded[0] += compact_run(out)["changelog"].batches_folded
+
+    beside = Thread(target=fold, daemon=True)
+    beside.start()
+    for number in range(1, len(parts)):
+        feed(number)
+        while len(live.batches()) <= number:
+            asked.add(len(kst.what_if(out, OTHERS).after))
+    last = given("what-if", out, "--rules", rules, "--json")
+    assert last.code == 0, last.err
+    until(lambda: live.summary().events == len(table), "all of it", seconds=500)
+    over.set()
+    beside.join()
+    assert live.is_active
+    live.stop()
+    assert live.failure() is None
+    assert len(asked) >= 2
+    assert folded[0] > 3
+    right = run(events, tmp_path / "right", OTHERS)
+    assert told_of(kst.what_if(out, OTHERS).after) == told_of(right.incidents())
+    counts = [each.counts("1 hour", limit=None) for each in (kst.load_run(out), right)]
+    assert counts[0].equals(counts[1])
+    files = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    assert len(kst.what_if(out, rules).after) == len(kst.what_if(out, OTHERS).after)
+    assert files == {p: p.stat().st_mtime_ns for p in out.rglob("*") if p.is_file()}
