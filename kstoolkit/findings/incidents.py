@@ -16,11 +16,12 @@ together what it held together.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from html import escape
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.finding import Choice, Finding
     from kstoolkit.findings.peers import Flags, Integers
+    from kstoolkit.findings.stories import Told
     from kstoolkit.units import Duration
 
 GAP = "3 hours"
@@ -396,9 +398,19 @@ class Incidents(Viewed, Sequence[Incident]):
 
     def facts(self) -> str:
         """Return how many there are, by state."""
-        states = self.table["state"].to_pylist()
-        of = [f"{format_count(states.count(each))} {each}" for each in STATES if each in states]
-        return f"{format_count(len(self))}: {', '.join(of)}" if of else "none"
+        return by_state(Counter(self.table["state"].to_pylist()))
+
+
+def by_state(numbers: Mapping[str, int]) -> str:
+    """Return for people how many incidents of each state there are.
+
+    Examples
+    --------
+    >>> by_state({"open": 1, "resolved": 1_200}), by_state({"open": 0})
+    ('1,201: 1 open, 1,200 resolved', 'none')
+    """
+    of = [f"{format_count(numbers[each])} {each}" for each in STATES if numbers.get(each)]
+    return f"{format_count(sum(numbers.values()))}: {', '.join(of)}" if of else "none"
 
 
 INCIDENTS_SCHEMA = pa.schema(
@@ -483,34 +495,24 @@ def incidents_of(
     >>> incidents_of([], reached_ms=0)
     Incidents(none)
     """
-    gap_ms, told = parse_duration(gap), newest_of([table.select(_KEPT) for table in tables])
-    if not told.findings.num_rows:
-        return Incidents.none()
-    grown = _Growth(told.findings, _batches(tables)[told.first_row], gap_ms)
-    of, row = grown.members()
-    there = ~told.is_gone[row]
-    of, row = of[there], row[there]
+    told, grown, of, row = _members(tables, gap)
     if not len(row):
         return Incidents.none()
     by_window = pc.sort_indices(told.findings, [(name, "ascending") for name in _BY_WINDOW])
     order = np.lexsort((np.argsort(by_window)[row], of))
     of, row = of[order], row[order]
-    first = np.flatnonzero(np.diff(of, prepend=-1))
+    first, ids = np.flatnonzero(np.diff(of, prepend=-1)), grown.ids()
     evidence, number = told.findings.take(pa.array(row)), of[first]
-    begins, ends = _spans(evidence)
-    until, last_ms = (np.maximum.reduceat(each, first) for each in (ends, told.last_ms[row]))
-    is_over = reached_ms >= until + gap_ms
-    is_over |= clock_ms >= np.maximum(until, last_ms) + gap_ms
-    into = [grown.into(each) for each in number.tolist()]
-    state = np.where(is_over, RESOLVED, OPEN).tolist()
+    states, until, last_ms = _states(told, grown, (of, row), reached_ms, clock_ms)
+    into = [None if each is None else ids[each] for each in map(grown.into, number.tolist())]
     peak, grade, severity = _foremost(evidence, first)
     is_campaign = pc.equal(evidence["kind"], CAMPAIGN).take(pa.array(first))
     columns = {
-        "id": [grown.ids[each] for each in number.tolist()],
+        "id": [ids[each] for each in number.tolist()],
         "user": pc.if_else(is_campaign, None, evidence["user"].take(pa.array(first))),
-        "state": [MERGED if other else told for told, other in zip(state, into, strict=True)],
+        "state": states,
         "merged_into": into,
-        "since_ms": np.minimum.reduceat(begins, first),
+        "since_ms": np.minimum.reduceat(grown.begin[row], first),
         "until_ms": until,
         "opened_ms": integers(told.findings, "first_seen_ms")[grown.openers[number]],
         "told_ms": last_ms,
@@ -527,6 +529,46 @@ def incidents_of(
     table = pa.table(columns, schema=INCIDENTS_SCHEMA)
     newest = [("since_ms", "descending"), ("id", "ascending")]
     return Incidents(table.sort_by(newest), Findings(of_actions(evidence, parts)))
+
+
+def states_of(
+    tables: Sequence[pa.Table], *, gap: Duration = GAP, reached_ms: int, clock_ms: int = 0
+) -> dict[str, int]:
+    """Return how many incidents of each state there are, of what :func:`incidents_of` takes.
+
+    Examples
+    --------
+    >>> states_of([], reached_ms=0)
+    {'open': 0, 'resolved': 0, 'merged': 0}
+    """
+    told, grown, *members = _members(tables, gap)
+    states = _states(told, grown, members, reached_ms, clock_ms)[0]
+    return {state: states.count(state) for state in STATES}
+
+
+def _members(tables: Sequence[pa.Table], gap: Duration) -> tuple[Told, _Growth, Integers, Integers]:
+    """Return what was told, how it grew, and incidents with the rows that are findings still."""
+    told = newest_of([table.select(_KEPT) for table in tables])
+    batch = _batches(tables)[told.first_row] if tables else told.first_row
+    grown = _Growth(told.findings, batch, parse_duration(gap))
+    of, row = grown.members()
+    there = ~told.is_gone[row]
+    return told, grown, of[there], row[there]
+
+
+def _states(
+    told: Told, grown: _Growth, members: Sequence[Integers], reached_ms: int, clock_ms: int
+) -> tuple[list[str], Integers, Integers]:
+    """Return of each incident its state, until when it is, and when it was told of last."""
+    of, row = members
+    first = np.flatnonzero(np.diff(of, prepend=-1))
+    until, last_ms = (np.maximum.reduceat(each[row], first) for each in (grown.end, told.last_ms))
+    is_over = reached_ms >= until + grown.gap_ms
+    is_over |= clock_ms >= np.maximum(until, last_ms) + grown.gap_ms
+    state = np.where(is_over, RESOLVED, OPEN).tolist()
+    merged = [grown.into(each) is not None for each in of[first].tolist()]
+    state = [MERGED if gone else each for each, gone in zip(state, merged, strict=True)]
+    return state, until, last_ms
 
 
 _KEPT = FINDINGS_SCHEMA.names
@@ -553,37 +595,50 @@ class _Growth:
     """How incidents came to be: which findings each has, and which of them grew together."""
 
     def __init__(self, findings: pa.Table, batch: Integers, gap_ms: int) -> None:
-        self.ids: list[str] = []
-        self.openers = np.zeros(0, np.int64)
-        self._findings, self._gap_ms = findings, gap_ms
-        self._begin, self._end = _spans(findings)
+        self.gap_ms, self._findings = gap_ms, findings
+        self.begin, self.end = _spans(findings)
         self._start = integers(findings, "window_start_ms")
+        party = _parties(findings)
+        order = np.lexsort((self.begin, party))
+        group = np.zeros(len(order), np.int64)  # what touches in the end
+        group[order[self._cuts(party[order], order)]] = 1
+        group[order] = np.cumsum(group[order])
+        order = np.lexsort((self._start, self.end, self.begin, batch, group))
+        first = np.flatnonzero(np.diff(group[order], prepend=-1))
+        plain = np.logical_and.reduceat(self._touches(group[order], order), first)
+        # Where all of a group touches what was told before it, it is one incident from the start.
+        is_plain = plain[group[order]]
+        self._of = np.cumsum(plain)[group[order[is_plain]]] - 1
+        self._row, self._num_plain = order[is_plain], int(plain.sum())
+        self._opened: list[int] = order[first[plain]].tolist()
         self._rows: list[list[int]] = []
         self._into: dict[int, int] = {}
-        self._opened: list[int] = []
-        party = _parties(findings)
-        order = np.lexsort((self._begin, party))
-        for some in np.split(order, self._cuts(party[order], order)):
-            self._replay(some[np.argsort(batch[some], kind="stable")], batch)
-        self._name()
+        for begin, end in pairwise([*first, len(order)]):
+            if not is_plain[begin]:
+                self._replay(order[begin:end], batch)
+
+    def _touches(self, group: Integers, order: Integers) -> Flags:
+        """Return which findings, as they were told, touch those of their group before them."""
+        begin, end = self.begin[order], self.end[order]
+        touches = begin[1:] <= _running(group, end) + self.gap_ms
+        touches &= -_running(group, -begin) <= end[1:] + self.gap_ms
+        return np.append(True, touches | (np.diff(group) > 0))[: len(order)]
 
     def _cuts(self, party: Integers, order: Integers) -> Integers:
         """Return where a finding follows that nothing before it touches."""
-        end, rank = np.unique(self._end[order] + self._gap_ms, return_inverse=True)
-        reach = np.maximum.accumulate(party * len(end) + rank)[:-1]
-        is_other = np.diff(party) > 0
-        return np.flatnonzero(is_other | (self._begin[order][1:] > end[reach % len(end)])) + 1
+        is_far = self.begin[order][1:] > _running(party, self.end[order]) + self.gap_ms
+        return np.flatnonzero((np.diff(party) > 0) | is_far) + 1
 
     def _replay(self, rows: Integers, batch: Integers) -> None:
         """Take in what touches in the end, as it was told."""
         now: dict[int, tuple[int, int]] = {}  # incidents, the oldest first, and what they span
         for _, told in groupby(rows.tolist(), key=batch.__getitem__):
             for part in self._parts(list(told)):
-                low, high = int(self._begin[part].min()), int(self._end[part].max())
+                low, high = int(self.begin[part].min()), int(self.end[part].max())
                 near = [
                     each
                     for each, (begin, end) in now.items()
-                    if begin - self._gap_ms <= high and low <= end + self._gap_ms
+                    if begin - self.gap_ms <= high and low <= end + self.gap_ms
                 ]
                 which = near[0] if near else self._open(part)
                 for other in near[1:]:
@@ -595,44 +650,59 @@ class _Growth:
                 self._rows[which] += part
 
     def _parts(self, rows: list[int]) -> list[list[int]]:
-        """Return which findings of one batch touch each other."""
+        """Return which findings of one batch, by when they begin, touch each other."""
         parts: list[list[int]] = []
         reach = -1
-        for row in sorted(rows, key=self._begin.__getitem__):
-            if not parts or self._begin[row] > reach + self._gap_ms:
+        for row in rows:
+            if not parts or self.begin[row] > reach + self.gap_ms:
                 parts.append([])
-                reach = int(self._end[row])
+                reach = int(self.end[row])
             parts[-1].append(row)
-            reach = max(reach, int(self._end[row]))
+            reach = max(reach, int(self.end[row]))
         return parts
 
     def _open(self, part: list[int]) -> int:
         self._rows.append([])
-        told = (self._begin, self._end, self._start)  # in no way by the order of rows
-        self._opened.append(min(part, key=lambda row: [each[row] for each in told]))
+        self._opened.append(part[0])  # the first in time, in no way by the order of rows
         return len(self._rows) - 1
 
-    def _name(self) -> None:
-        self.openers = np.array(self._opened, np.int64)
+    @property
+    def openers(self) -> Integers:
+        """The findings that opened incidents."""
+        return np.array(self._opened, np.int64)
+
+    def ids(self) -> list[str]:
+        """Return what incidents are called."""
+        ids = []
         names = ["kind", "user", "action", "by", "window", "window_start_ms"]
         for row in self._findings.select(names).take(pa.array(self.openers)).to_pylist():
             is_campaign = row["kind"] == CAMPAIGN
             who = [row["by"], row["action"]] if is_campaign else row["user"]
             opened = json.dumps([who, row["window"], row["window_start_ms"]])
-            self.ids.append(blake2b(opened.encode(), digest_size=_ID_BYTES).hexdigest())
+            ids.append(blake2b(opened.encode(), digest_size=_ID_BYTES).hexdigest())
+        return ids
 
     def members(self) -> tuple[Integers, Integers]:
         """Return incidents and rows of their findings, sorted by the former."""
         lengths = [len(rows) for rows in self._rows]
         rows = np.fromiter((row for some in self._rows for row in some), np.int64, sum(lengths))
-        return np.repeat(np.arange(len(lengths)), lengths), rows
+        of = np.repeat(np.arange(len(lengths)), lengths) + self._num_plain
+        return np.append(self._of, of), np.append(self._row, rows)
 
-    def into(self, which: int) -> str | None:
-        """Return the id of the incident that one is part of by now."""
-        last = which
+    def into(self, which: int) -> int | None:
+        """Return the incident that one is part of by now."""
+        last = which - self._num_plain
         while last in self._into:
             last = self._into[last]
-        return None if last == which else self.ids[last]
+        last += self._num_plain
+        return None if last == which else last
+
+
+def _running(group: Integers, values: Integers) -> Integers:
+    """Return the highest value until each row but the last, of its group, which are in order."""
+    levels, rank = np.unique(values, return_inverse=True)
+    reach = np.maximum.accumulate(group * len(levels) + rank)[:-1] % len(levels)
+    return np.asarray(levels[reach], np.int64)
 
 
 def _parties(findings: pa.Table) -> Integers:

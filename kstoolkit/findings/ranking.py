@@ -26,8 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.finding import chance
+from kstoolkit.findings.incidents import OPEN, RESOLVED
 from kstoolkit.findings.peers import codes_in, encoded, kinds_of, never_null
 from kstoolkit.formats.actions import in_words, parts_in, split
+from kstoolkit.records import counted
 from kstoolkit.units import Duration, format_count
 from kstoolkit.windows import as_window
 
@@ -52,11 +54,13 @@ _RANKING_SCHEMA = pa.schema(
         *never_null(pa.int64(), "alike_users"),
         *never_null(pa.float64(), "busiest_share", "mix_share"),
         pa.field("log10_probability", pa.float64()),
+        pa.field("incidents", pa.int64()),
     ]
 )
 """``alike_users`` are those compared with, the user among them; of these ``busiest_share`` have as
 busy a window, and ``mix_share`` as surprising a mix, or more so. ``log10_probability`` is that of
-the least probable finding, null where there is none."""
+the least probable finding, null where there is none; ``incidents``, how many there are, null if
+that was not told."""
 
 _STEPS_AN_OCTAVE, _MOST_GAINED = 8, 4.0
 FOUND_COUNTS, MOST_FOUND = 0.5, 9.0
@@ -71,6 +75,7 @@ def rank_users(
     peaks: pa.Table,
     findings: pa.Table | None = None,
     *,
+    incidents: pa.Table | None = None,
     window: Duration | Window = "1 minute",
     group: str | None = None,
 ) -> pa.Table:
@@ -78,10 +83,11 @@ def rank_users(
 
     ``totals`` have ``user``, ``action``, ``count`` over the whole period, each (user, action) once;
     ``peaks``, ``user`` and ``count``: the busiest shortest window of each user over all actions
-    together, which the reason calls a ``window``. Findings of limits count for nothing. The
-    ``group`` is a regular expression (RE2), or else a ConfigurationError: users in whose names it
-    matches the same text are of one kind, and compared with each other alone; so are those in whose
-    names it does not match.
+    together, which the reason calls a ``window``. Findings of limits count for nothing; of
+    ``incidents`` (``user``, ``state``) the reason tells how many there are. The ``group`` is a
+    regular expression (RE2), or else a ConfigurationError: users in whose names it matches the same
+    text are of one kind, and compared with each other alone; so are those in whose names it does
+    not match.
 
     Examples
     --------
@@ -91,7 +97,7 @@ def rank_users(
     10 events; 4 in the busiest minute (as is usual); 90 % of them “x” (a usual mix).
     """
     if group is not None:
-        return _ranked_by_kind(totals, peaks, findings, as_window(window), group)
+        return _ranked_by_kind(totals, peaks, (findings, incidents), as_window(window), group)
     users, user = encoded(totals["user"])
     actions, action = encoded(totals["action"])
     count = np.asarray(totals["count"].to_numpy(), np.float64)
@@ -113,6 +119,7 @@ def rank_users(
         "busiest_share": pa.array(burst),
         "mix_share": pa.array(mix),
         "log10_probability": pa.array(-found, mask=found == 0),
+        "incidents": _numbers(incidents, users),
     }
     parts = parts_in(totals.schema)
     main = {"main_action": columns["main_action"]}
@@ -120,7 +127,8 @@ def rank_users(
         texts = split(columns["main_action"], len(parts))
         main = {f"main_{name}": text for name, text in zip(parts, texts, strict=True)}
         columns["main_action"] = in_words(columns["main_action"], len(parts))
-    columns["reason"] = _reasons(columns, as_window(window).label)
+    is_open = None if incidents is None else incidents.filter(pc.equal(incidents["state"], OPEN))
+    columns["reason"] = _reasons(columns, as_window(window).label, _numbers(is_open, users))
     ranked = pa.table([columns[name] for name in _RANKING_SCHEMA.names], schema=_RANKING_SCHEMA)
     at = ranked.schema.get_field_index("main_action")
     if parts is not None:
@@ -169,14 +177,24 @@ def _found(findings: pa.Table | None, users: pa.Array) -> Floats:
     return _highest(surprise, findings["user"], users)
 
 
+def _numbers(incidents: pa.Table | None, users: pa.Array) -> pa.Array:
+    """Return how many incidents each user has."""
+    if incidents is None:
+        return pa.nulls(len(users), pa.int64())
+    code = codes_in(incidents["user"], users)
+    return pa.array(np.bincount(code[code >= 0], minlength=len(users)))
+
+
 def _ranked_by_kind(
-    totals: pa.Table, peaks: pa.Table, findings: pa.Table | None, window: Window, group: str
+    totals: pa.Table,
+    peaks: pa.Table,
+    found: tuple[pa.Table | None, pa.Table | None],
+    window: Window,
+    group: str,
 ) -> pa.Table:
-    kinds = kinds_of(totals["user"].cast(pa.string()), group)
-    ranked = [
-        rank_users(totals.filter(pc.equal(kinds, kind)), peaks, findings, window=window)
-        for kind in pc.unique(kinds)
-    ]
+    kinds, (findings, known) = kinds_of(totals["user"].cast(pa.string()), group), found
+    some = (totals.filter(pc.equal(kinds, kind)) for kind in pc.unique(kinds))
+    ranked = [rank_users(each, peaks, findings, incidents=known, window=window) for each in some]
     nobody = rank_users(totals.slice(0, 0), peaks.slice(0, 0), window=window)
     return pa.concat_tables([nobody, *ranked]).sort_by(_ORDER)
 
@@ -239,7 +257,7 @@ def _share_at_least(value: Floats, near: Integers, rows: Integers, is_near: Flag
     return np.asarray(np.where(is_near, number, number - stands_in + 1) / len(near))
 
 
-def _reasons(columns: dict[str, pa.Array], window: str) -> pa.Array:
+def _reasons(columns: dict[str, pa.Array], window: str, is_open: pa.Array) -> pa.Array:
     """Return a sentence a user, what lifts it most first, and at last what is usual.
 
     Whole columns are joined, and only distinct numbers formatted.
@@ -257,7 +275,7 @@ def _reasons(columns: dict[str, pa.Array], window: str) -> pa.Array:
         events,
         pc.binary_join_element_wise(main, columns["main_action"], "” ", mix, ""),
         pc.binary_join_element_wise(busiest, during, burst, ""),
-        found,
+        _incidents_in_words(columns["incidents"], is_open, found),
     ]
     lifts = [columns["events"], *(columns[name] for name in ("mix_share", "busiest_share"))]
     volume, mixed, bursts = (each.to_numpy().astype(np.float64) for each in lifts)
@@ -274,6 +292,21 @@ def _reasons(columns: dict[str, pa.Array], window: str) -> pa.Array:
     told = [pc.if_else(pc.equal(each, ""), None, each) for each in told]
     whole = pc.binary_join_element_wise(*told, "; ", null_handling="skip")
     return pc.binary_join_element_wise(whole, ".", "")
+
+
+def _incidents_in_words(number: pa.Array, is_open: pa.Array, found: pa.Array) -> pa.Array:
+    """Return how many incidents there are, and behind it the finding that tells most of them."""
+
+    def several(of: pa.Array, state: str) -> pa.Array:
+        return _texts(of, lambda n: counted(int(n), f"{state} incidents") if n else "")
+
+    number, is_open = (pc.fill_null(each, 0) for each in (number, is_open))
+    over = pc.subtract(number, is_open)
+    both = pc.greater(pc.multiply(is_open, over), 0)
+    of_state = (several(is_open, OPEN), pc.if_else(both, " and ", ""), several(over, RESOLVED))
+    told = pc.binary_join_element_wise(*of_state, "")
+    both = pc.binary_join_element_wise(told, " (", found, ")", "")
+    return pc.if_else(pc.equal(told, ""), found, pc.if_else(pc.equal(found, ""), told, both))
 
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:

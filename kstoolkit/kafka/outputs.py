@@ -32,6 +32,13 @@ repeated tells again what it told: of each (rule, user, action, window_ms, windo
 record counts; one with a ``log10_probability`` of 0 is none any more, now that its window is over.
 Of sessions, it takes in those of the same (rule, user, action) that lie within it.
 
+Incidents are told beside their findings: once a batch changed one, or showed that it is over, there
+is a record under the key ``incident:<id>``. Its value is one object that begins with ``record``,
+which is ``"incident"`` (findings have no such field), and ``version``, 1; then come the fields of
+``kstoolkit incidents --json``, but for ``mark`` and ``newcomers``. Of each
+key the last record counts; one without a value takes back an incident whose findings are none any
+more. Where a topic's first batch finds incidents from before, all of them are told.
+
 A changelog topic is read into a mirror, a changelog folder, batch by batch::
 
     mirror/topic.json · mirror/epoch=0/batch=<n>/part-00000.parquet, part-offsets.json
@@ -126,7 +133,7 @@ class OutputTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaFindings(OutputTopic):
-    """A topic of findings. Made by :func:`kafka_findings`; the fields are of its base."""
+    """A topic of findings and incidents, made by :func:`kafka_findings`; fields are of its base."""
 
 
 def _given(
@@ -154,7 +161,7 @@ def kafka_findings(
     give_up_after: Duration = "10 minutes",
     options: Mapping[str, str] | None = None,
 ) -> KafkaFindings:
-    """Return a Kafka topic as a place that findings go to, beside the run's folder.
+    """Return a Kafka topic as a place that findings and incidents go to, beside the run's folder.
 
     What a record looks like is said in :mod:`kstoolkit.kafka.outputs`. The parameters and the
     errors are those of :func:`kafka_changelog`.

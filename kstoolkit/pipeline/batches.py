@@ -33,6 +33,7 @@ from kstoolkit.changelog.compaction import RowsContent, aligned
 from kstoolkit.events.contents import WHAT_TO_DO, Fate, first_of
 from kstoolkit.events.event import REASONS
 from kstoolkit.findings.finding import NOT_KNOWN
+from kstoolkit.findings.incidents import by_state
 from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
 from kstoolkit.pipeline.runfolder import STATE_FILE
@@ -186,6 +187,7 @@ class MicroBatch:
         findings: int,
         unjudged: int = 0,
         as_of_ms: Mapping[str, int | None],
+        reached_ms: int | None = None,
     ) -> MicroBatch:
         """Add up what buckets (they know events) and tasks (they know records) reported."""
         buckets = [report for report in reports if "events" in report]
@@ -211,7 +213,7 @@ class MicroBatch:
             findings=findings,
             unjudged=unjudged,
             as_of_ms=dict(as_of_ms),
-            reached_ms=max((each.get("reached_ms", 0) for each in buckets), default=0) or None,
+            reached_ms=reached_ms,
         )
 
     def save(self, folder: Path) -> None:
@@ -557,6 +559,7 @@ def _written_bytes(state: Path) -> dict[int, int]:
     return dict(written)
 
 
+_NO_EVIDENCE = "the findings that tell are gone, or can't be read"
 _SUMMED = ("events", "findings", "unjudged", "counters_in", "changelog_records", "changelog_bytes")
 FOR_SUMMARY = (*_SUMMED, "batch_ms", "seconds", "late", "dead_letters", "left_out")
 """The columns that a summary is made of."""
@@ -602,6 +605,9 @@ class RunSummary(Viewed):
         Paths of files of which what was added once they were counted is not counted.
     unjudged
         Counts that could not be judged.
+    incidents
+        How many incidents there are, by state, of which findings are the evidence; ``None`` if
+        that is gone, or can't be read.
     """
 
     events: int
@@ -625,6 +631,7 @@ class RunSummary(Viewed):
     files_replaced: int = 0
     files_grown: tuple[str, ...] = ()
     unjudged: int = 0
+    incidents: dict[str, int] | None = None
 
     @classmethod
     def of(
@@ -636,8 +643,9 @@ class RunSummary(Viewed):
         first, last = (told[0], told[-1]) if told else (None, None)
         seconds, events = (told.table[name].to_pylist() for name in ("seconds", "events"))
         spent = sum(each for each, came in zip(seconds[1:], events[1:], strict=True) if came)
+        sums: dict[str, Any] = {name: pc.sum(told.table[name]).as_py() or 0 for name in _SUMMED}
         return cls(
-            **{name: pc.sum(told.table[name]).as_py() or 0 for name in _SUMMED},
+            **sums,
             late=told.sums("late"),
             dead_letters=told.sums("dead_letters"),
             batches=len(told),
@@ -686,6 +694,7 @@ class RunSummary(Viewed):
             *late,
             *dead,
             *self._files(),
+            ("incidents", self._incidents()),
             ("findings reported", format_count(self.findings)),
             *[("not judged", f"{self.unjudged:,} counts ({NOT_KNOWN})")] * (self.unjudged > 0),
             ("micro-batches", f"{self.batches:,} in {self.seconds:,.1f} s"),
@@ -706,6 +715,9 @@ class RunSummary(Viewed):
         if self.files_grown:
             which = first_of([repr(path) for path in self.files_grown])
             yield "files grown", f"{which}: what was added is not counted; {WHAT_TO_DO}"
+
+    def _incidents(self) -> str:
+        return f"unknown ({_NO_EVIDENCE})" if self.incidents is None else by_state(self.incidents)
 
     def _changelog(self) -> str:
         told = f"{self.changelog_records:,} records, {format_bytes(self.changelog_bytes)}"

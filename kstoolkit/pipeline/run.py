@@ -9,12 +9,12 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import chain, zip_longest
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 import pyarrow as pa
@@ -35,11 +35,10 @@ from kstoolkit.findings.finding import (
     CAMPAIGN,
     Choice,
     Findings,
-    as_stored,
     ends_ms,
     of_actions,
 )
-from kstoolkit.findings.incidents import GAP, incidents_of
+from kstoolkit.findings.incidents import GAP, MERGED, incidents_of, states_of
 from kstoolkit.findings.marks import add_mark, load_marks, mark_of, remove_marks
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.rules import Exempt, exempted
@@ -54,6 +53,7 @@ from kstoolkit.pipeline.batches import (
     newest_batch,
 )
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
+from kstoolkit.pipeline.incidentrecords import told_findings
 from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, newest_commit, size_bytes
 from kstoolkit.pipeline.story import user_history, user_story, utc_times
 from kstoolkit.records import Viewed
@@ -233,7 +233,19 @@ class Run(Viewed):
         state_bytes = size_bytes(self.folder.checkpoint / "state")
         self.folder.check()
         batches = batches_of(self.folder, self.query, FOR_SUMMARY)
-        return RunSummary.of(batches, state_bytes, Changes(self.folder.ledger).look())
+        told = RunSummary.of(batches, state_bytes, Changes(self.folder.ledger).look())
+        return replace(told, incidents=self._states(are_some=told.findings > 0))
+
+    def _states(self, *, are_some: bool) -> dict[str, int] | None:
+        """Return how many incidents there are by state; ``None`` if what was found can't be read.
+
+        If findings ``are_some``, they can be gone too.
+        """
+        try:
+            told, now = self._news()
+        except (OSError, pa.ArrowException):
+            return None
+        return states_of(told, **now) if told or not are_some else None
 
     def batches(self) -> Batches:
         """Return the run batch by batch: how long each took, and what it came to."""
@@ -457,15 +469,20 @@ class Run(Viewed):
         ConfigurationError
             If the gap is no duration, or the file of marks makes no sense.
         """
+        return self.complete(self._incidents(gap))
+
+    def _incidents(self, gap: Duration = GAP) -> Incidents:
         self.folder.check()
-        told, newest = self._told(), newest_batch(self.folder)
-        clock_ms = 0 if newest is None else newest.batch_ms
+        told, now = self._news()
+        return incidents_of(told, gap=gap, parts=self.settings.parts, **now)
+
+    def _news(self) -> tuple[list[pa.Table], dict[str, int]]:
+        """Return what batches told of findings, and up to when events have come, and the clock."""
+        told, newest = told_findings(self.folder.path), newest_batch(self.folder)
         reached_ms = None if newest is None else newest.reached_ms
         if reached_ms is None:  # earlier versions did not keep it
             reached_ms = max((pc.max(ends_ms(each)).as_py() or 0 for each in told), default=0)
-        parts = self.settings.parts
-        found = incidents_of(told, gap=gap, reached_ms=reached_ms, clock_ms=clock_ms, parts=parts)
-        return self.complete(found)
+        return told, {"reached_ms": reached_ms, "clock_ms": newest.batch_ms if newest else 0}
 
     def complete(self, incidents: Incidents) -> Incidents:
         """Return incidents with what only a run knows: marks, and the newcomers of campaigns."""
@@ -554,16 +571,8 @@ class Run(Viewed):
     def _reported(self) -> pa.Table:
         """Return every finding that was reported, each window of each level once."""
         self.folder.check()
-        return merge_findings([each.drop_columns(["batch"]) for each in self._told()])
-
-    def _told(self) -> list[pa.Table]:
-        """Return what batches told of findings, in their order, with the number of its batch."""
-        return asked(
-            BatchFolders(self.folder.path / "findings").marked,
-            lambda batches: [
-                as_stored(pa.table(rows)).append_column("batch", rows.column("batch"))
-                for rows in numbered_rows(batches)
-            ],
+        return merge_findings(
+            [each.drop_columns(["batch"]) for each in told_findings(self.folder.path)]
         )
 
     @property
@@ -610,7 +619,8 @@ class Run(Viewed):
         Returns
         -------
         pandas.DataFrame
-            ``user``, ``score``, ``reason`` and the figures behind it. Of an action of several parts
+            ``user``, ``score``, ``reason`` and the figures behind it, of which ``incidents`` is how
+            many there are of this user. Of an action of several parts
             its main one stands in columns of their names, with ``main_`` in front.
 
         Raises
@@ -635,10 +645,12 @@ class Run(Viewed):
         finest = counters
         if coarse != tumbling[0]:
             finest = _ranked_counters(changelog.counters(tumbling[0].size_ms), rules, span)
-        found = Choice(since_ms=since_ms, until_ms=until_ms).of(Findings(self._reported())).table
-        ranked: pd.DataFrame = rank_users(
-            totals, finest.peaks(), found, window=tumbling[0], group=group
-        ).to_pandas()
+        choice = Choice(since_ms=since_ms, until_ms=until_ms)
+        incidents = self._incidents().of(choice)
+        found, told = choice.of(incidents.evidence).table, incidents.table
+        told = told.filter(pc.and_(told["user"].is_valid(), pc.not_equal(told["state"], MERGED)))
+        names: dict[str, Any] = {"window": tumbling[0], "group": group, "incidents": told}
+        ranked: pd.DataFrame = rank_users(totals, finest.peaks(), found, **names).to_pandas()
         return ranked
 
     def report(self, path: str | os.PathLike[str]) -> Path:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -48,6 +48,7 @@ from kstoolkit.formats.actions import view_in
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
+from kstoolkit.pipeline.incidentrecords import changed_incidents
 from kstoolkit.pipeline.operator import (
     CLOSED,
     COUNTS,
@@ -220,8 +221,8 @@ _GIVING_UP = {
 the query notices, says so and goes on when it is back. By default it is one minute or two."""
 
 
-def _send_counts(spark: SparkSession, waiting: Sequence[Path], topic: KafkaChangelog) -> None:
-    """Send the records that tasks left in files, and take them away."""
+def _send_waiting(spark: SparkSession, waiting: Sequence[Path], topic: OutputTopic) -> None:
+    """Send the records that lie in files, and take them away."""
     if waiting:
         _send(with_connector(spark).read.parquet(*map(str, waiting)), topic)
     for path in waiting:
@@ -384,7 +385,7 @@ class Sink:
         written = _move(each for report in told for each in report.get("files", ()))
         changed = [path for path in written if path.parent == place[_CHANGELOG]]
         if self.topic is not None:
-            _send_counts(frame.sparkSession, changed, self.topic)
+            _send_waiting(frame.sparkSession, changed, self.topic)
             changed = []
         self.buckets_told.update((each["bucket"], each) for each in told if "bucket" in each)
         if wide := [Widest(*each["widest"]) for each in told if each.get("widest")]:
@@ -394,8 +395,16 @@ class Sink:
         material = sorted(named, key=itemgetter(1))
         before = folders[STATISTICS_FOLDER].folder(self.epoch, batch - 1)
         found, unjudged, files = self._judge(frame, material, (reports, now_ms), (before, place))
-        if found and self.findings_to is not None:
-            _send_findings(frame.sparkSession, files, self.findings_to, self.parts)
+        reached_ms = [each.get("reached_ms") or 0 for each in told]
+        with suppress(FileNotFoundError):
+            reached_ms.append(MicroBatch.load(before).reached_ms or 0)
+        if self.findings_to is not None:
+            if found:
+                _send_findings(frame.sparkSession, files, self.findings_to, self.parts)
+            now = {"reached_ms": max(reached_ms, default=0), "clock_ms": now_ms}
+            of, between = (self.out, self.epoch, batch), (before, place[STATISTICS_FOLDER])
+            waiting = changed_incidents(of, files, between, now, self.parts)
+            _send_waiting(frame.sparkSession, waiting, self.findings_to)
         if self.hand_to is not None:
             number, given = (self.epoch, batch), (changed, files)
             hand_over(self.hand_to, frame.sparkSession, number, now_ms, given, parts=self.parts)
@@ -407,6 +416,7 @@ class Sink:
             findings=found,
             unjudged=unjudged,
             as_of_ms=self._as_of_ms(now_ms, is_last=any(each.get("is_last") for each in told)),
+            reached_ms=max(reached_ms, default=0) or None,
         )
         statistics.save(place[STATISTICS_FOLDER])
         for kind in _KINDS:

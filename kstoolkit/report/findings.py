@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 SHOWN = 20
-"""Findings, users and raw records on a page: what one person looks at in one sitting."""
-NO_FINDINGS = nothing("No findings: no count crossed the line of any rule.")
+"""Incidents, findings, users and raw records on a page: what one person looks at in one sitting."""
+_NO_FINDINGS = nothing("No findings: no count crossed the line of any rule.")
 _COLUMNS = ("No.", "User", "Action", "Window, UTC", "Count", "Expected", "Chance")
 
 
@@ -39,11 +39,11 @@ def findings_part(findings: Findings, ids: Ids, limit: int | None) -> ReportPart
     """Return what the page says of findings: the first ``limit``, most abnormal first."""
     key, heading = ids.new("findings"), text("Findings")
     if not len(findings):
-        section = Section(key=key, heading=heading, body=joined(line(findings), NO_FINDINGS))
+        section = Section(key=key, heading=heading, body=joined(line(findings), _NO_FINDINGS))
         return ReportPart(title="Findings", section=section)
     shown = list(findings.top(SHOWN if limit is None else limit))
-    told = element("ol", *(element("li", said(each)) for each in shown))
-    at_a_glance = overview(shown, len(findings))
+    told = element("ol", *(element("li", _said(each)) for each in shown))
+    at_a_glance = _overview(shown, len(findings))
     body = joined(line(findings), plotted(findings, key), at_a_glance, told)
     starts = findings.table["window_start_ms"]
     first = pc.min(starts).as_py()
@@ -56,7 +56,7 @@ def finding_part(finding: Finding, ids: Ids, _limit: int | None) -> ReportPart:
     """Return what the page says of one finding: its sentence, its plot, its evidence."""
     key = ids.new("finding")
     heading = joined(isolated(finding.user), " · ", isolated(finding.what))
-    body = joined(element("p", said(finding)), plotted(finding, key), evidence(finding))
+    body = joined(element("p", _said(finding)), plotted(finding, key), _evidence(finding))
     return ReportPart(
         title=f"{finding.user} · {finding.what}",
         section=Section(key=key, heading=heading, body=body),
@@ -64,21 +64,26 @@ def finding_part(finding: Finding, ids: Ids, _limit: int | None) -> ReportPart:
     )
 
 
-def overview(shown: Sequence[Finding], total: int, names: Sequence[str] = ()) -> Html:
-    """Return findings as a table, a row each; ``names`` are the ids of their articles."""
-    links = [element("a", str(n), href=f"#{name}") for n, name in enumerate(names, 1)]
-    numbers = links or [text(str(n)) for n in range(1, len(shown) + 1)]
-    rows = [(number, *_cells(each)) for number, each in zip(numbers, shown, strict=True)]
-    caption = f"{announced(len(shown), total, 'findings')}, most abnormal first."
-    return table(caption, _COLUMNS, rows, numbers={0, 4})
+def _overview(shown: Sequence[Finding], total: int) -> Html:
+    rows = [(text(str(number)), *_cells(each)) for number, each in enumerate(shown, 1)]
+    return table(_caption(len(shown), total), _COLUMNS, rows, numbers={0, 4})
 
 
-def said(finding: Finding, also: str = "") -> Html:
-    """Return a finding's sentence, and what else to say after it."""
-    return sentence(finding.sentence + also, finding.user, *finding.values())
+def _caption(shown: int, total: int) -> str:
+    return f"{announced(shown, total, 'findings')}, most abnormal first."
 
 
-def evidence(finding: Finding) -> Html:
+def evidence_table(shown: Sequence[Finding], total: int) -> Html:
+    """Return the findings of one incident as a table, a row each."""
+    rows = [(*_cells(each)[1:], isolated(each.rule)) for each in shown]
+    return table(_caption(len(shown), total), (*_COLUMNS[2:], "Rule"), rows, numbers={2})
+
+
+def _said(finding: Finding) -> Html:
+    return sentence(finding.sentence, finding.user, *finding.values())
+
+
+def _evidence(finding: Finding) -> Html:
     """Return what is known of a finding, as labels and values."""
     first_seen_ms = finding.first_seen_ms - finding.first_seen_ms % 1_000
     return facts(

@@ -1,10 +1,10 @@
-"""What a page says of a run: summary, findings with their plots, users, dead letters, its origin.
+"""What a page says of a run: summary, incidents with their plots, users, dead letters, its origin.
 
-Findings come as :meth:`~kstoolkit.findings.finding.Findings.top` orders them: the best of each
-kind of rule in turn, ceilings by how many times over they are exceeded, others by how improbable
-the count is. Of a user's action, each kind of rule tells the most abnormal window alone; the other
-ones are marked in its plot and counted beside its sentence. Of the dead letters, ten at most are
-shown, one of each reason first.
+Incidents come as :meth:`~kstoolkit.findings.incidents.Incidents.top` orders them: open ones that
+nobody marked first, the surest before others; but one of each user before a second one of anybody.
+What was merged is told with what it is part of. Each has its findings as evidence, and a plot of
+the counts around the foremost one, in which others of its kind are marked. Of the dead letters, ten
+at most are shown, one of each reason first.
 
 This module joins the pipeline to the page: nobody imports it before a run is to be reported.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import platform
 import shlex
-from dataclasses import dataclass
+from collections import Counter
 from datetime import UTC, datetime
 from functools import reduce
 from importlib.metadata import version
@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.events.event import REASONS
-from kstoolkit.findings.finding import DISTINCT
+from kstoolkit.findings.finding import CAMPAIGN, DISTINCT
+from kstoolkit.findings.incidents import MERGED, Incidents
 from kstoolkit.findings.rulefiles import rules_from_json
 from kstoolkit.findings.rules import DEFAULT_RULES, shared
 from kstoolkit.findings.stories import by_parts
@@ -33,12 +35,13 @@ from kstoolkit.pipeline.run import sampled_letters
 from kstoolkit.pipeline.story import LevelCounts
 from kstoolkit.records import counted
 from kstoolkit.report.figures import described, drawing, framed
-from kstoolkit.report.findings import NO_FINDINGS, SHOWN, evidence, overview, said
+from kstoolkit.report.findings import SHOWN, evidence_table
 from kstoolkit.report.page import Origin, ReportPart, Section, keyed
 from kstoolkit.report.tables import (
     LONGEST_IN_TABLE,
     announced,
     facts,
+    moment,
     nothing,
     period,
     quoted_path,
@@ -52,9 +55,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
-    import pyarrow as pa
 
-    from kstoolkit.findings.finding import Finding, Findings
+    from kstoolkit.findings.finding import Finding
+    from kstoolkit.findings.incidents import Incident
     from kstoolkit.pipeline.batches import RunSummary
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import Settings
@@ -66,21 +69,22 @@ _FRAMES = {"frame", "staged"}
 
 
 def run_part(run: Run, ids: Ids, limit: int | None) -> ReportPart:
-    """Return what the page says of a run: at most ``limit`` findings, users and raw records.
+    """Return what the page says of a run: at most ``limit`` incidents, users and raw records.
 
     A live run is reported as far as it is.
     """
     top = SHOWN if limit is None else limit
-    settings, summary, findings, users = run.settings, run.summary(), run.findings, run.users()
+    settings, summary, users, found = run.settings, run.summary(), run.users(), run.incidents()
+    found = found.where(np.asarray(pc.not_equal(found.table["state"], MERGED)))
     letters = _dead_letters(run.folder.path, summary.dead_letters, top)
     inner = (
         _section("Summary", _summary(settings, summary), ids),
-        _findings_section(run, findings, ids, top),
+        _incidents_section(run, found, ids, top),
         _section("Users", _users(users, top), ids),
         _section("Dead letters", letters, ids),
     )
     title, origin = title_of(settings), _origin_of(run)
-    told = f"{counted(len(findings), 'findings')} · {counted(len(users), 'users')}"
+    told = f"{counted(len(found), 'incidents')} · {counted(len(users), 'users')}"
     return ReportPart(
         title=title,
         section=Section(key=ids.new("run"), heading=isolated(title, 200), inner=inner),
@@ -125,44 +129,16 @@ def _summary(settings: Settings, summary: RunSummary) -> Html:
     return facts((what, isolated(figure, 300)) for what, figure in told)
 
 
-_STORY = ("kind", "user", "action", "window")
-"""What findings have in common of which a report tells one."""
+_SAME = ("kind", "user", "action", "window")
+"""What findings have in common that are marked in one plot."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Story:
-    """The most abnormal finding of a story, how many others there are, and the counts to draw."""
-
-    finding: Finding
-    num_others: int
-    series: LevelCounts
-
-    @property
-    def also(self) -> str:
-        """What to say after the finding's sentence."""
-        if not self.num_others:
-            return ""
-        number = format_count(self.num_others)
-        what = "window" if self.series.ends_ms is None else "session"
-        others = f"one other {what}" if self.num_others == 1 else f"{number} other {what}s"
-        of = f" of {self.finding.window}" if what == "window" else ""
-        return f" Also found: {others}{of}, marked in the plot."
-
-
-def _stories(run: Run, findings: Findings, top: int) -> list[_Story]:
-    """Return the first ``top`` stories, each by its most abnormal finding."""
-    firsts: dict[tuple[Any, ...], Finding] = {}
-    for finding in findings.top(len(findings)):
-        if len(firsts) == top:
-            break
-        told = (getattr(finding, name) for name in _STORY)
-        firsts.setdefault((finding.by, *told), finding)
-    counts, stories = _counts(run, firsts.values()), []
-    for (by, *story), finding in firsts.items():
-        same = _about(findings.of_view(by), **dict(zip(_STORY, story, strict=True)))
-        series = _series(run.settings, counts[finding.window], finding, same)
-        stories.append(_Story(finding, same.num_rows - 1, series))
-    return stories
+def _drawn(settings: Settings, counts: Mapping[str, pa.Table], incident: Incident) -> LevelCounts:
+    """Return the counts around the foremost finding of an incident."""
+    peak = incident.peak
+    told = {name: getattr(peak, name) for name in _SAME}
+    same = _about(incident.findings.of_view(peak.by), **told)
+    return _series(settings, counts[peak.window], peak, same)
 
 
 def _counts(run: Run, findings: Iterable[Finding]) -> dict[str, pa.Table]:
@@ -177,11 +153,11 @@ def _counts(run: Run, findings: Iterable[Finding]) -> dict[str, pa.Table]:
 
 
 def _series(settings: Settings, level: pa.Table, finding: Finding, same: pa.Table) -> LevelCounts:
-    """Return the counts around a finding; ``same`` are the findings of its story."""
+    """Return the counts around a finding; ``same`` are the findings that are marked."""
     is_whole = finding.by is None or finding.by == settings.parts
     level = level if is_whole else by_parts(level, finding.by)
     mine = _about(level, user=finding.user, action=finding.action)
-    if finding.kind == DISTINCT:  # no more is known of items than what was found
+    if finding.kind in _COUNTS_NO_EVENTS:  # no more is known than what was found
         mine = same.filter(pc.equal(same["rule"], finding.rule))
     mine = mine.sort_by("window_start_ms")
     is_session, start = finding.session_end_ms is not None, finding.window_start_ms
@@ -210,38 +186,85 @@ def _about(table: pa.Table, **wanted: str) -> pa.Table:
     return table.filter(reduce(pc.and_, (pc.equal(table[name], wanted[name]) for name in wanted)))
 
 
-def _findings_section(run: Run, findings: Findings, ids: Ids, top: int) -> Section:
-    key, heading = ids.new("findings"), text("Findings")
-    if not len(findings):
-        return Section(key=key, heading=heading, body=NO_FINDINGS)
-    stories = _stories(run, findings, top)
-    names = [ids.new(f"finding-{number}") for number in range(1, len(stories) + 1)]
-    named = enumerate(zip(names, stories, strict=True), 1)
-    articles = tuple(_article(number, name, story) for number, (name, story) in named)
-    at_a_glance = overview([each.finding for each in stories], len(findings), names)
+def _incidents_section(run: Run, found: Incidents, ids: Ids, top: int) -> Section:
+    key, heading = ids.new("incidents"), text("Incidents")
+    if not len(found):
+        return Section(key=key, heading=heading, body=_NO_INCIDENTS)
+    shown = _in_turn(found, top)
+    names = [ids.new(f"incident-{number}") for number in range(1, len(shown) + 1)]
+    counts = _counts(run, (each.peak for each in shown))
+    series = (_drawn(run.settings, counts, each) for each in shown)
+    named = enumerate(zip(names, shown, series, strict=True), 1)
+    articles = tuple(_article(number, *each) for number, each in named)
+    rows = [_cells(*each) for each in enumerate(zip(names, shown, strict=True), 1)]
+    caption = f"{announced(len(shown), len(found), 'incidents')}, of each user the foremost first."
+    at_a_glance = table(caption, _COLUMNS, rows, numbers={0, 6})
     return Section(key=key, heading=heading, body=at_a_glance, inner=articles)
 
 
-def _article(number: int, name: str, story: _Story) -> Section:
-    rank, finding = element("span", str(number), class_="rank"), story.finding
-    told = element("p", said(finding, story.also))
+def _in_turn(found: Incidents, top: int) -> list[Incident]:
+    """Return those that deserve a look most: one of each user, before a second one of anybody."""
+    told, seen, turns = found.top(len(found)), Counter[str](), []
+    for user in told.table["user"].to_pylist():
+        turns.append(seen[user])
+        seen[user] += user is not None
+    rows = np.argsort(turns, kind="stable")[:top]
+    return list(Incidents(told.table.take(pa.array(rows)), told.evidence))
+
+
+_NO_INCIDENTS = nothing("No incidents: no count crossed the line of any rule.")
+_COLUMNS = ("No.", "User", "Actions", "From, UTC", "State", "Certainty", "Findings")
+_COUNTS_NO_EVENTS = {DISTINCT, CAMPAIGN}
+
+
+def _cells(number: int, named: tuple[str, Incident]) -> Sequence[Html]:
+    name, each = named
+    return (
+        element("a", str(number), href=f"#{name}"),
+        isolated(each.who, LONGEST_IN_TABLE),
+        _actions(each, LONGEST_IN_TABLE),
+        moment(each.since_ms, zone=""),
+        text(each.state if each.mark is None else f"{each.state}, {each.mark}"),
+        text(each.certainty),
+        text(format_count(len(each.findings))),
+    )
+
+
+def _actions(incident: Incident, longest: int) -> Html:
+    first, *others = incident.actions
+    more = f" and {counted(len(others), 'others')}" if others else ""
+    return joined(isolated(first, longest), more)
+
+
+def _article(number: int, name: str, incident: Incident, series: LevelCounts) -> Section:
+    rank = element("span", str(number), class_="rank")
+    peak, shown = incident.peak, incident.findings.top(_MOST_EVIDENCE)
+    names = (incident.user or "", *incident.actions[:3], *peak.values())
+    said = [(what, isolated(figure, 300)) for what, figure in incident.facts() if what != "user"]
     return Section(
         key=name,
-        heading=joined(rank, isolated(finding.user), " · ", isolated(finding.what)),
-        body=joined(told, _figure(name, story), evidence(finding)),
+        heading=joined(rank, isolated(incident.who), " · ", _actions(incident, 100)),
+        body=joined(
+            element("p", sentence(incident.sentence, *names)),
+            _figure(name, peak, series),
+            facts(said),
+            evidence_table(shown, len(incident.findings)),
+        ),
         tag="article",
     )
 
 
-def _figure(name: str, story: _Story) -> Html:
-    finding, series = story.finding, story.series
+_MOST_EVIDENCE = 10
+
+
+def _figure(name: str, finding: Finding, series: LevelCounts) -> Html:
     label = f"{shortened(finding.what, 100)} by {shortened(finding.user, 100)}."
     drawn = drawing(series, name=name, label=f"{label} {described(series)}")
-    if finding.kind == DISTINCT:
-        told = f"{finding.what} in windows of {finding.window}; one without a bar was not found"
-        return framed(drawn, f"{told[0].upper()}{told[1:]}.")
-    what = "windows of " if series.ends_ms is None else "each "
-    return framed(drawn, f"Counts of {what}{finding.window}; {_without_bar(series)}.")
+    windows = f"windows of {finding.window}" if series.ends_ms is None else f"each {finding.window}"
+    bars = _without_bar(series)
+    if finding.kind in _COUNTS_NO_EVENTS:
+        bars = "one without a bar was not found"
+    return framed(drawn, joined("Counts of “", isolated(finding.what), f"” in {windows}; {bars}."))
 
 
 def _without_bar(series: LevelCounts) -> str:

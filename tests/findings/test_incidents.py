@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import Choice
-from kstoolkit.findings.incidents import MERGED, incidents_of
+from kstoolkit.findings.incidents import MERGED, STATES, incidents_of, states_of
 from kstoolkit.windows import length_label
 from tests.findings.made import UNKNOWN, finding, findings
 
@@ -198,7 +198,10 @@ def plainly(batches: list[list[int]], gap: int) -> set[tuple[int, frozenset[int]
 )
 def test_ids_and_hours_are_those_of_a_plain_replay(batches: list[list[int]], gap: int) -> None:
     tables = told(*([at(hour) for hour in hours] for hours in batches))
-    found = incidents_of(tables, gap=f"{gap} hours", reached_ms=0)
+    found = incidents_of(tables, gap=f"{gap} hours", reached_ms=20 * HOUR)
+    states = found.table["state"].to_pylist()
+    of_each = states_of(tables, gap=f"{gap} hours", reached_ms=20 * HOUR)
+    assert of_each == {state: states.count(state) for state in STATES}
     names = {hour: incidents_of(told([at(hour)]), reached_ms=0)[0].id for hour in range(41)}
     lasting = {
         (each.id, frozenset(int(row.window_start_ms) // HOUR for row in each.findings))

@@ -132,6 +132,24 @@ def test_findings_lift_by_half_of_their_surprise_and_no_further_than_they_tell()
     )
 
 
+def test_a_reason_tells_of_incidents_and_of_the_finding_that_tells_most_of_them() -> None:
+    counts = {name: {"x": 5} for name in ("a", "b", "c", "d")}
+    totals, peaks = tables(counts, dict.fromkeys(counts, 1))
+    chances = pa.table({"user": ["b", "c"], "log10_probability": [-4.0, -3.0]})
+    incidents = pa.table(
+        {"user": ["b", "b", "a", "z"], "state": ["open", "resolved", "open", "open"]}
+    )
+    for group in (None, "^[a-d]"):
+        ranked = rank_users(totals, peaks, chances, incidents=incidents, group=group).to_pylist()
+        told = {each["user"]: (each["incidents"], each["reason"]) for each in ranked}
+        assert [told[user][0] for user in "abcd"] == [1, 2, 0, 0]
+        both = "1 open incident and 1 resolved incident (a finding of chance 1 in 10,000); "
+        assert told["b"][1].startswith(both)
+        assert told["a"][1].endswith("; 1 open incident.")
+        assert "a finding of chance 1 in 1,000; " in told["c"][1]
+    assert rank_users(totals, peaks, chances)["incidents"].null_count == 4
+
+
 def test_users_of_one_kind_are_compared_with_each_other_alone() -> None:
     counts = {f"svc-{n}": {"ping": 5 + n % 7} for n in range(50)}
     counts |= {f"user {n}": {"read": 5 + n % 7} for n in range(200)} | {"user 7": {"ping": 9}}

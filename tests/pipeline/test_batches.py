@@ -3,7 +3,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.pipeline.batches import MicroBatch, StateSize, keep_state_size
+from tests.changelog.changelogs import HOUR
 from tests.plots.made import made_run
+from tests.report.made import TEN, Made, unusual
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,3 +132,40 @@ def test_a_run_tells_its_sums_in_html(tmp_path: Path) -> None:
     assert "Summary of the run" in run._repr_html_()
     frame = run.summary().to_pandas()
     assert frame.set_index(["figure", "of"]).loc[("late", "1 minute"), "value"] == 2
+
+
+def test_a_summary_tells_of_incidents_by_state_and_of_findings_as_their_evidence(
+    tmp_path: Path,
+) -> None:
+    made = Made(tmp_path / "out")
+    starts = [TEN, TEN + 1 * HOUR, TEN + 20 * HOUR]
+    made.findings([unusual("Anna", -9, window_start_ms=start) for start in starts])
+    made.statistics(findings=3, reached_ms=TEN + 21 * HOUR)
+    summary = made.run.summary()
+    assert summary.incidents == {"open": 1, "resolved": 1, "merged": 0}
+    assert (summary.findings, made.run.incidents().facts()) == (3, "2: 1 open, 1 resolved")
+    rows = dict(summary.rows())
+    assert (rows["incidents"], rows["findings reported"]) == ("2: 1 open, 1 resolved", "3")
+    frame = summary.to_pandas().set_index(["figure", "of"])
+    assert frame.loc[("incidents", "open"), "value"] == 1
+
+
+def test_incidents_whose_findings_are_gone_or_damaged_are_unknown_and_not_none(
+    tmp_path: Path,
+) -> None:
+    made = Made(tmp_path / "out")
+    made.statistics(findings=1)
+    assert made.run.summary().incidents is None
+    made.findings([unusual("Anna", -9)])
+    assert made.run.summary().incidents == {"open": 1, "resolved": 0, "merged": 0}
+    (file,) = (made.out / "findings").rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:100])
+    summary = made.run.summary()
+    assert summary.incidents is None
+    assert dict(summary.rows())["incidents"].startswith("unknown (the findings that tell are gone")
+
+
+def test_a_run_that_found_nothing_has_no_incidents(tmp_path: Path) -> None:
+    summary = made_run(tmp_path / "out", batches=[TOLD[1]]).summary()
+    assert summary.incidents == {"open": 0, "resolved": 0, "merged": 0}
+    assert dict(summary.rows())["incidents"] == "none"

@@ -100,6 +100,14 @@ def test_findings_count_within_the_span_alone(run: Run) -> None:
     assert run.users(since="2015-09-14").empty
 
 
+def test_incidents_are_counted_within_the_span_alone(run: Run) -> None:
+    whole = run.users().set_index("user")
+    assert whole["incidents"].to_dict() == {"Anna": 1, "Bo": 1, "svc-1": 0, "svc-2": 0}
+    assert "1 open incident (a finding of chance 3 in 10⁹)" in whole["reason"]["Bo"]
+    early = run.users(until="2015-09-13").set_index("user")["incidents"]
+    assert early.to_dict() == {"Anna": 1, "Bo": 0, "svc-1": 0, "svc-2": 0}
+
+
 def test_exempted_users_are_neither_shown_nor_compared_with(run: Run) -> None:
     without = run.users(exempt=["Bo", Exempt(pattern="svc-.*")])
     assert without["user"].tolist() == ["Anna"]

@@ -99,7 +99,8 @@ def test_a_run_by_password_counts_tells_restores_and_says_where_it_is(
     plan = kst.reset(run, to="earliest")
     assert (plan.done, plan.again_records) == (False, len(EVENTS))
     sent = Cluster(secured.bootstrap).sample(found.address.topic, 1_000)
-    assert len(sent) == sum(batch.findings for batch in run.batches()) > 0
+    findings = [each for each in sent if b'"record": "incident"' not in each]
+    assert len(findings) == sum(batch.findings for batch in run.batches()) > 0
     for each in (source, log, found, pipeline, run, behind, plan, run.settings):
         assert secured.password not in repr(each) + str(each)
 

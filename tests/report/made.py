@@ -90,10 +90,10 @@ class Made:
     def counts(self, told: dict[int, Rows]) -> None:
         write(self.out / "changelog", 0, told)
 
-    def findings(self, found: Sequence[dict[str, Any]]) -> None:
-        path = self._batch("findings") / "part-00000-3600000.parquet"
+    def findings(self, found: Sequence[dict[str, Any]], number: int = 0) -> None:
+        path = self._batch("findings", number) / "part-00000-3600000.parquet"
         pq.write_table(pa.Table.from_pylist(list(found), FINDINGS_SCHEMA), path)
-        BatchFolders(self.out / "findings").mark(0, 0)
+        BatchFolders(self.out / "findings").mark(0, number)
 
     def letters(self, reasons: Sequence[str], number: int = 0, **told: Any) -> None:
         raws = [f"{reason} {n}" for n, reason in enumerate(reasons)]

@@ -288,16 +288,16 @@ def test_each_id_is_given_once(run: Run) -> None:
         report.add(run).add(drawn()).add(THREE_MIB)
     page = Page(report.html())
     check_harmless(page)
-    assert {"summary", "summary-2", "finding-1", "finding-1-2"} <= set(page.values("id"))
+    assert {"summary", "summary-2", "incident-1", "incident-1-2"} <= set(page.values("id"))
 
 
 def test_a_run_beside_other_things_keeps_its_sections_below_its_title(run: Run) -> None:
     page = Page(Report("Both").add(run).add(THREE_MIB).html())
     check_harmless(page)
     levels = [(tag, attrs.get("id")) for tag, attrs in page.elements if tag in {"h2", "h3", "h4"}]
-    assert levels[:3] == [("h2", "run-title"), ("h3", "summary-title"), ("h3", "findings-title")]
-    assert ("h4", "finding-1-title") in levels
-    assert "1 finding · 2 users scored" in page.text
+    assert levels[:3] == [("h2", "run-title"), ("h3", "summary-title"), ("h3", "incidents-title")]
+    assert ("h4", "incident-1-title") in levels
+    assert "1 incident · 2 users scored" in page.text
 
 
 def test_the_time_is_that_of_all_things_together() -> None:

@@ -21,14 +21,14 @@ from kstoolkit.findings.rulefiles import rules_to_json
 from kstoolkit.findings.rules import Budget, Ceiling, Unusual
 from kstoolkit.markup import element, plain
 from kstoolkit.report.report import Report
-from kstoolkit.report.runs import _command_of, _origin_of, _stories, title_of
+from kstoolkit.report.runs import _command_of, _counts, _drawn, _origin_of, title_of
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, write
 from tests.report.made import HOURS, MINUTES, SETTINGS, TEN, Made, made_run, over, unusual
 from tests.report.pages import HOSTILE, Page, check_harmless
 
 if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
-    from kstoolkit.report.runs import _Story
+    from kstoolkit.pipeline.story import LevelCounts
 
 
 @pytest.fixture
@@ -52,52 +52,92 @@ def page_of(run: Run, **options: Any) -> Page:
     return page
 
 
-def stories(run: Run, top: int = 20) -> list[_Story]:
-    return _stories(run, run.findings, top)
+def drawn(run: Run) -> list[LevelCounts]:
+    incidents = run.incidents().top(20)
+    counts = _counts(run, (each.peak for each in incidents))
+    return [_drawn(run.settings, counts, each) for each in incidents]
+
+
+def headings(page: Page) -> list[str]:
+    told = re.findall("<h3[^>]*>(.*?)</h3>", page.html)
+    return [re.sub("<[^>]*>", "", each) for each in told if "rank" in each]
 
 
 def missing(facts: list[str], page: Page) -> list[str]:
     return [fact for fact in facts if fact not in page.text]
 
 
-def test_kinds_of_rules_take_turns_each_from_its_most_abnormal_on(made: Made) -> None:
-    found = [unusual("Bo", -3), unusual("Anna", -9), over("Bo", 20), over("Anna", 90)]
-    made.findings(found)
-    told = [(each.finding.rule.split()[0], each.finding.user) for each in stories(made.run)]
-    assert told == [("Ceiling", "Anna"), ("Unusual", "Anna"), ("Ceiling", "Bo"), ("Unusual", "Bo")]
+def test_open_ones_come_first_and_the_surest_before_others(made: Made) -> None:
+    made.findings([unusual("Bo", -3), unusual("Anna", -9.5), over("Di", 20), over("Cy", 90)])
+    made.statistics(reached_ms=TEN + 7 * HOUR)
+    told = ["1Anna · read", "2Bo · read", "3Cy · read", "4Di · read"]
+    page = page_of(made.run)
+    assert headings(page) == told
+    row = "1Annaread2015-09-12 15:00opensure1"
+    assert row in page.text
+    assert "3Cyread2015-09-12 10:00resolvedsure1" in page.text
 
 
-def test_of_many_findings_the_first_are_described_and_all_are_counted(made: Made) -> None:
-    made.findings([unusual(f"user {n}", -1 - n) for n in range(30)])
-    told = [each.finding.user for each in stories(made.run)]
-    assert told == [f"user {n}" for n in range(29, 9, -1)]
-    assert "Top 20 of 30 findings shown" in page_of(made.run).text
+def test_of_many_incidents_the_first_are_described_and_all_are_counted(made: Made) -> None:
+    made.findings([unusual(f"user {n}", -1 - n / 10) for n in range(30)])
+    page = page_of(made.run)
+    assert headings(page) == [f"{place}user {30 - place} · read" for place in range(1, 21)]
+    assert "Top 20 of 30 incidents shown" in page.text
     page = page_of(made.run, limit=3)
-    assert "Top 3 of 30 findings shown" in page.text
+    assert "Top 3 of 30 incidents shown" in page.text
     assert len([tag for tag, _ in page.elements if tag == "article"]) == 3
 
 
-def test_what_other_levels_counted_is_told(made: Made) -> None:
-    made.findings([unusual("Anna", -8.5, window_start_ms=TEN, count=1)])
-    assert "In other windows1 minute: 4" in page_of(made.run).text
+def test_a_second_incident_of_a_user_comes_after_the_first_one_of_everybody(made: Made) -> None:
+    mine = [unusual("Anna", -9, window_start_ms=TEN + n * 9 * HOUR) for n in range(30)]
+    others = [unusual(f"user {n:02}", -2, window_start_ms=TEN) for n in range(12)]
+    made.findings(mine + others)
+    told = [each.split(" ·")[0].lstrip("0123456789") for each in headings(page_of(made.run))]
+    assert (told[0], told[13:]) == ("Anna", ["Anna"] * 7)
+    assert sorted(told[1:13]) == [f"user {n:02}" for n in range(12)]
 
 
-def test_of_one_story_the_most_abnormal_window_is_told_and_the_others_are_counted(
-    made: Made,
-) -> None:
+def test_an_incident_is_one_article_with_its_findings_as_evidence(made: Made) -> None:
     starts = [TEN + 4 * HOUR, TEN + 5 * HOUR, TEN + 6 * HOUR]
     found = [unusual("Anna", -p, window_start_ms=s) for p, s in zip((3, 9, 5), starts, strict=True)]
-    made.findings([*found, unusual("Anna", -4, action="write"), unusual("Bo", -2)])
-    told = stories(made.run)
-    assert [(each.finding.user, each.finding.action) for each in told] == [
-        *(("Anna", "read"), ("Anna", "write"), ("Bo", "read"))
-    ]
-    assert told[0].finding.window_start_ms == TEN + 5 * HOUR
-    also = " Also found: 2 other windows of 1 hour, marked in the plot."
-    assert [each.also for each in told] == [also, "", ""]
+    made.findings([*found, unusual("Anna", -4, action="write", count=70), unusual("Bo", -2)])
+    made.run.mark(made.run.incidents().top(1)[0], "confirmed")
     page = page_of(made.run)
-    assert told[0].finding.sentence + also in page.text
-    assert "5 findings · " in page.text
+    assert headings(page) == ["1Anna · read and 1 other", "2Bo · read"]
+    assert "2 incidents · " in page.text
+    (incident, _) = made.run.incidents().top(2)
+    assert incident.sentence in page.text
+    assert f"incident{incident.id}stateopensince2015-09-12 14:00 UTC" in page.text
+    assert "certaintysuremarkedconfirmed" in page.text
+    assert "4 findings, most abnormal first.ActionWindow, UTCCountExpectedChanceRule" in page.text
+    assert "write2015-09-12 15:00, 1 hour702\N{EN DASH}141 in 10,000Unusual 1 hour, 5" in page.text
+    assert "open, confirmed" in page.text
+
+
+def test_of_very_many_findings_of_one_incident_some_are_shown(made: Made) -> None:
+    made.findings([unusual("Anna", -3, window_start_ms=TEN + n * HOUR) for n in range(30)])
+    assert "Top 10 of 30 findings shown, most abnormal first." in page_of(made.run).text
+
+
+def test_what_was_merged_is_told_with_what_it_is_part_of(made: Made) -> None:
+    for number, hour in enumerate((0, 8, 4)):
+        told = unusual("Anna", -3 - hour, window_start_ms=TEN + hour * HOUR)
+        made.findings([told], number)
+    assert made.run.incidents().facts() == "2: 1 open, 1 merged"
+    page = page_of(made.run)
+    assert headings(page) == ["1Anna · read"]
+    assert "3 findings, most abnormal first." in page.text
+    assert "1 incident · " in page.text
+
+
+def test_a_campaign_is_drawn_by_how_many_newcomers_were_found(made: Made) -> None:
+    told = {"kind": "Campaign", "rule": "Campaign 1 hour", "action": "invite"}
+    made.findings([unusual("", -9, **told)])
+    (series,) = drawn(made.run)
+    assert (series.counts.tolist(), series.flagged_ms.tolist()) == ([61], [TEN + 5 * HOUR])
+    page = page_of(made.run)
+    assert headings(page) == ["1newcomers to invite · invite"]
+    assert "in windows of 1 hour; one without a bar was not found." in page.text
 
 
 def test_the_plot_has_the_counts_of_this_user_and_action_and_all_flagged_windows(
@@ -105,8 +145,7 @@ def test_the_plot_has_the_counts_of_this_user_and_action_and_all_flagged_windows
 ) -> None:
     starts = [TEN + 5 * HOUR, TEN + 6 * HOUR]
     made.findings([unusual("Anna", -9 + n, window_start_ms=s) for n, s in enumerate(starts)])
-    (story,) = stories(made.run)
-    series = story.series
+    (series,) = drawn(made.run)
     assert dict(zip(series.times_ms.tolist(), series.counts.tolist(), strict=True)) == {
         start: n for (start, user, action), n in HOURS.items() if (user, action) == ("Anna", "read")
     }
@@ -136,11 +175,10 @@ def test_the_finding_s_own_window_is_drawn_even_if_its_count_was_not_recorded(
 
 def test_what_a_ceiling_does_not_know_is_said_to_be_unknown_and_why(made: Made) -> None:
     made.findings([over("Bo", 20)])
-    (story,) = stories(made.run)
-    assert story.series.ceiling == 10
+    (series,) = drawn(made.run)
+    assert series.ceiling == 10
     page = page_of(made.run)
-    assert "Expectedunknown (no baseline)" in page.text
-    assert "Chance of this or moreunknown (ceiling 10)" in page.text
+    assert "20unknown (no baseline)unknown (ceiling 10)Ceiling 10 per 1 minute" in page.text
 
 
 def test_the_most_abnormal_users_come_first_and_all_are_counted(made: Made) -> None:
@@ -164,7 +202,7 @@ def test_the_summary_says_of_a_budget_what_each_rule_has_of_it(tmp_path: Path) -
 
 def test_the_summary_leaves_out_what_the_page_counts_itself(made: Made) -> None:
     page = page_of(made.run)
-    labels = re.findall("<dt><bdi>(.*?)</bdi>", page.html.partition('id="findings"')[0])
+    labels = re.findall("<dt><bdi>(.*?)</bdi>", page.html.partition('id="incidents"')[0])
     counted = {label for label, _ in made.run.summary().rows()} - set(labels)
     assert counted == {"findings reported", "dead letters: it has no user"}
 
@@ -267,8 +305,8 @@ def test_a_long_title_stands_whole_above_the_report_of_a_run(tmp_path: Path) -> 
 def test_a_run_without_any_batch_is_reported_as_empty(tmp_path: Path) -> None:
     page = page_of(Made(tmp_path / "out").run)
     said = [
-        "time unknown (no events) · 0 findings · 0 users scored",
-        "No findings: no count crossed the line of any rule.",
+        "time unknown (no events) · 0 incidents · 0 users scored",
+        "No incidents: no count crossed the line of any rule.",
         "No users were scored.",
         "No dead letters: every record was read and counted.",
     ]
@@ -284,7 +322,7 @@ def test_the_report_is_written_whole(made: Made, tmp_path: Path) -> None:
     assert hostile not in page
     for said in (
         "Abnormal users in edits.json.gz",
-        "2 findings",
+        "2 incidents",
         "no_user 1",
         "<svg",
         "kstoolkit run",
@@ -364,17 +402,15 @@ def test_the_page_loads_nothing_and_tells_the_browser_so(run: Run) -> None:
 def test_every_fact_of_the_run_is_on_the_page(run: Run) -> None:
     facts = [
         "Abnormal users in edits.json.gz",
-        "2015-09-12 10:00 to 11:00 UTC · 1 finding · 2 users scored",
+        "2015-09-12 10:00 to 11:00 UTC · 1 incident · 2 users scored",
         "events39,244",
         "state in memoryunknown (",
         "Anna did “read” 61 times between 15:00 and 16:00 UTC",
-        "RuleUnusual 1 hour, 5 false alarms a day",
-        "Window2015-09-12 15:00 to 16:00 UTC",
-        "Count61",
-        "Expected2\N{EN DASH}14",
-        "Chance of this or more3 in 10⁹",
-        "In other windowsunknown (not kept)",
-        "First seen2015-09-12 16:00:01 UTC",  # a second is fine enough to be read
+        "since2015-09-12 15:00 UTCuntil2015-09-12 16:00 UTC",
+        "peak61 in 1 hourexpected there2\N{EN DASH}14more than expected47",
+        "rulesUnusual 1 hour, 5 false alarms a daycertaintylikelymarkedno",
+        "1 finding, most abnormal first.",
+        "read2015-09-12 15:00, 1 hour612\N{EN DASH}143 in 10⁹Unusual 1 hour, 5 false alarms a day",
         "1,203 records not counted",
         f"unparseable: {REASONS['unparseable']}1,200",
         "no_user · a.json · batch 4",
@@ -424,7 +460,7 @@ def test_the_page_can_be_walked_by_ear_and_by_key(run: Run) -> None:
     assert all("scope" in attrs for tag, attrs in page.elements if tag == "th")
     nav = tags.index("nav")
     links = [attrs["href"] for tag, attrs in page.elements[nav:] if tag == "a"][:5]
-    assert links == ["#summary", "#findings", "#users", "#dead-letters", "#origin"]
+    assert links == ["#summary", "#incidents", "#users", "#dead-letters", "#origin"]
 
 
 def test_a_full_report_stays_small(tmp_path: Path) -> None:
@@ -437,7 +473,7 @@ def test_a_full_report_stays_small(tmp_path: Path) -> None:
     flagged = [(at, n, each) for at, n in counts if n > 12 for each in actions]
     made.findings([over("Anna", n, window_start_ms=at, action=each) for at, n, each in flagged])
     drawings = re.findall(r"<svg.*?</svg>", page_of(made.run).html, re.DOTALL)
-    assert len(drawings) == 3
+    assert len(drawings) == len(made.run.incidents()) == 15
     assert max(map(len, drawings)) < 24_000
 
 
