@@ -12,6 +12,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 from urllib.request import urlopen
 
@@ -90,6 +91,11 @@ class Alertmanager:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
+        """End it as a service is ended: killed, it would forget of what it has told."""
+        if self._process is not None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(20)
         self.kill()
 
 

@@ -58,6 +58,9 @@ STOP_SECONDS, END_SECONDS = 5.0, 10.0
 _LEAST_MS = 600_000
 """How long an alert lasts at least, two of Alertmanager's usual ``group_interval``: of one that is
 over before it looks, it tells nobody."""
+_ENDED_MS = 900_000
+"""How long after its end that is told again, as Prometheus does: an Alertmanager that was started
+anew meanwhile has forgotten the alert, but not that somebody was notified of it."""
 _REFUSALS = {400, 413, 415, 422}
 """Answers to what was sent. Others are about an address, a password or a server, which somebody may
 mend: nothing is lost by them."""
@@ -433,6 +436,14 @@ def _news(found: Incidents, taken: _Taken, now_ms: int, lasts_ms: int) -> Iterat
         yield News(gone, note.ended(RESOLVED, now_ms), None)
 
 
+def _ended(found: Incidents, taken: _Taken, now_ms: int) -> Iterator[News]:
+    """Yield what has ended not long ago, or is about to."""
+    for name, note in taken.notes.items():
+        if note.state not in {"", OPEN} and note.ends_ms > now_ms - _ENDED_MS:
+            at = pc.index(found.table["id"], name).as_py()
+            yield News(name, note, None if at < 0 else found[at], again=True)
+
+
 class Alerting:
     """Tells receivers beside a run what its incidents come to, until it is closed.
 
@@ -501,7 +512,7 @@ class _Teller:
     def __init__(self, of: Alerting, receiver: Receiver) -> None:
         self.due, self.waits, self.shown = Event(), 0, receiver.shown
         self._of, self._given, self._receiver = of, receiver, receiver
-        self._failures, self._said = 0, ""
+        self._failures, self._said, self._retold_ms = 0, "", 0
         self.thread = Thread(target=self._tell_on, name="kstoolkit-alerting", daemon=True)
         self.thread.start()
 
@@ -535,6 +546,9 @@ class _Teller:
             found, now_ms = self._of.incidents(), time.time_ns() // 1_000_000
             lasts_ms = 0 if self._receiver.kind == _WEBHOOK else self._of.lasts_ms
             news = list(_news(found, outbox.taken[name], now_ms, lasts_ms))
+            if lasts_ms and now_ms - self._retold_ms >= lasts_ms // 4:
+                self._retold_ms = now_ms
+                news += _ended(found, outbox.taken[name], now_ms)
             self.waits = sum(not each.again for each in news)
             if not news:
                 outbox.forget(name, found, now_ms)
@@ -555,8 +569,10 @@ class _Teller:
             for each in news:
                 self._send([each])
             return
-        why = self._of.outbox.note(self._given.name, {each.id: each.note for each in news})
-        if refused:
+        name, outbox = self._given.name, self._of.outbox
+        kept = outbox.taken[name].notes
+        why = outbox.note(name, {n.id: n.note for n in news if n.note != kept.get(n.id)})
+        if refused and not news[0].again:
             told = f"refuses the alert of incident {news[0].id}: {_in_words(refused)}"
             self._say(f"{self.shown} {told}. It is not sent again.")
         elif why:
