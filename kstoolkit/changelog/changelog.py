@@ -322,9 +322,7 @@ class Changelog:
 
     def window_lengths_ms(self) -> list[int]:
         """Return the lengths of the windows that have counts here, the shortest first."""
-        return self._asked(
-            lambda files: sorted({each for file in files for each in file.window_lengths_ms()})
-        )
+        return sorted(self._asked(lengths_among))
 
     def span_ms(self, window_ms: int) -> tuple[int, int] | None:
         """Return the first and last start of windows of one length, epoch ms UTC; None of none."""
@@ -387,6 +385,11 @@ def buckets_among(files: Iterable[CountsFile]) -> int:
     """Return among how many buckets the users of some files are spread; 1 if they do not agree."""
     told = {file.buckets for file in files} - {None}
     return (told.pop() or 1) if len(told) == 1 else 1
+
+
+def lengths_among(files: Iterable[CountsFile]) -> set[int]:
+    """Return the lengths of the windows that some files have counts of."""
+    return {each for file in files for each in file.window_lengths_ms()}
 
 
 def parts_among(files: Iterable[CountsFile]) -> tuple[str, ...] | None:

@@ -45,6 +45,7 @@ from kstoolkit.changelog.changelog import (
     asked,
     buckets_among,
     latest,
+    lengths_among,
     locked,
     numbered_rows,
     parts_among,
@@ -103,12 +104,10 @@ class CompactionResult:
     def __str__(self) -> str:
         if not self.batches_folded:
             return "nothing to fold"
-        records = (
-            f"{format_count(self.records_before)} → {format_count(self.records_after)} records"
-        )
+        before, after = format_count(self.records_before), format_count(self.records_after)
         size = f"{format_bytes(self.bytes_before)} → {format_bytes(self.bytes_after)}"
         folded = f"{format_count(self.batches_folded)} batches folded"
-        return f"{folded}: {records}, {size}"
+        return f"{folded}: {before} → {after} records, {size}"
 
 
 class Content(Protocol):
@@ -155,9 +154,8 @@ def compact_folders(
             return _compacted(BatchFolders(folder), content, go_on, in_tiers=in_tiers)
     except OSError as error:
         message = f"{str(folder)!r} can't be compacted: {error.strerror or error}."
-        raise OutputError(
-            message, hint="What it holds is as it was. Mend that, and compact again."
-        ) from error
+        hint = "What it holds is as it was. Mend that, and compact again."
+        raise OutputError(message, hint=hint) from error
 
 
 def _compacted(
@@ -266,7 +264,7 @@ class CountsContent:
         """Write the latest counts of batches into one file."""
         files = [CountsFile.open(each) for batch in batches for each in batch.files(".parquet")]
         buckets = buckets_among(files)
-        lengths_ms = sorted({length for file in files for length in file.window_lengths_ms()})
+        lengths_ms = sorted(lengths_among(files))
         span = joined_span(file.span_ms("changed_at") for file in files)
         changed_ms, has_ends = span[1] if span else 0, any(file.has_ends for file in files)
         writer = ChangelogWriter(

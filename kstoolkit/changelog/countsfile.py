@@ -119,23 +119,14 @@ class ChangelogWriter:
 
 def coded_columns(counters: Counters) -> list[pa.DictionaryArray]:
     """Return the parts of counters' actions as columns, texts by dictionary."""
-    rows = counters.action
-    columns = []
-    for texts in split(counters.actions, len(counters.named)):
-        coded = texts.dictionary_encode()
-        places = coded.indices.take(pa.array(rows))
-        columns.append(pa.DictionaryArray.from_arrays(places, coded.dictionary, safe=False))
-    return columns
+    rows, parts = pa.array(counters.action), split(counters.actions, len(counters.named))
+    return [texts.dictionary_encode().take(rows) for texts in parts]
 
 
 def joined_columns(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.DictionaryArray:
     """Return the one text of each row's parts."""
-    whole = [
-        each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each for each in columns
-    ]
-    return joined(
-        [each if pa.types.is_dictionary(each.type) else each.dictionary_encode() for each in whole]
-    )
+    whole = (one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in columns)
+    return joined([each.dictionary_encode() for each in whole])
 
 
 @contextmanager
@@ -213,10 +204,6 @@ def damaged(path: Path, why: object) -> FormatError:
 def _lacking(path: Path, column: str) -> FormatError:
     message = f"{path} is no part of a changelog: it has no column {column!r}."
     return FormatError(message, hint=f"It takes: {', '.join(_SCHEMA.names)}.")
-
-
-def _counter(parts: tuple[str, ...] | None, *, has_ends: bool) -> list[str]:
-    return ["window_start", "user", *(parts or ["action"]), "count", *[_END] * has_ends]
 
 
 _WORTH_THREADS = 100_000  # rows; handing less to threads takes longer than reading it
@@ -316,6 +303,11 @@ class CountsFile:
             if length_ms == window_ms and (wanted is None or held in wanted)
         ]
 
+    @property
+    def _counter(self) -> list[str]:
+        texts = ["user", *(self.parts or ["action"])]
+        return ["window_start", *texts, "count", *[_END] * self.has_ends]
+
     def _lengths_ms(self) -> pa.ChunkedArray:
         with opened(self.path) as file, _understood(self.path):
             return file.read(["window_ms"])["window_ms"].cast(pa.int64())
@@ -336,15 +328,14 @@ class CountsFile:
         return Counters.of(starts, table["user"], actions, count, parts, ends)
 
     def _row_groups(self, file: pq.ParquetFile, numbers: list[int]) -> pa.Table:
-        columns = _counter(self.parts, has_ends=self.has_ends)
         with _understood(self.path):
             rows = sum(file.metadata.row_group(each).num_rows for each in numbers)
-            table = file.read_row_groups(numbers, columns, use_threads=rows >= _WORTH_THREADS)
+            table = file.read_row_groups(numbers, self._counter, use_threads=rows >= _WORTH_THREADS)
             table.validate(full=True)  # the head of a page has no checksum
             return table
 
     def _filtered(self, window_ms: int) -> Iterator[pa.Table]:
-        columns = ["window_ms", *_counter(self.parts, has_ends=self.has_ends)]
+        columns = ["window_ms", *self._counter]
         # Other tools have their own widths of text, and their own units of time.
         all_types = _coded(self.parts, has_ends=self.has_ends)
         types, path = pa.schema([all_types.field(name) for name in columns]), self.path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kstoolkit.changelog.changelog import ask_files, folded
+from kstoolkit.changelog.changelog import ask_files, folded, lengths_among
 from kstoolkit.counters.counters import Counters
 
 if TYPE_CHECKING:
@@ -83,9 +83,7 @@ class ChangelogReader:
 
     def window_lengths_ms(self) -> set[int]:
         """Return the lengths of the windows that are told of."""
-        return self._asked(
-            lambda files: {each for file in files for each in file.window_lengths_ms()}
-        )
+        return self._asked(lengths_among)
 
     def pieces(self, window_ms: int) -> int:
         """Return in how many pieces of users to read: one, if that fits into memory."""

@@ -126,8 +126,7 @@ def _last_of_each(windows: WindowKeys) -> NDArray[np.intp]:
     _, size = np.unique(windows.size_ms, return_inverse=True)
     packed = PackedKeys.of(windows.user, windows.start_ms, size.astype(np.int32)).packed
     order = np.argsort(packed, kind="stable")
-    last: NDArray[np.intp] = order[np.append(np.diff(packed[order]) != 0, True)]
-    return last
+    return np.asarray(order[np.append(np.diff(packed[order]) != 0, True)])
 
 
 def _counters(
@@ -184,12 +183,6 @@ def counters_of_blocks(
     Records come in any order; of one key, the last counts alone. A value that is None is a
     tombstone: of what that block told, nothing is known from it any more. What is no key of a
     block, or no CountBlock, is a FormatError.
-
-    >>> key = BlockKey(bucket=5, epoch=0, batch=7, part=0, size_ms=60_000)
-    >>> counted = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
-    >>> [(key, block)] = _blocks_of(counted, key)
-    >>> counters_of_blocks([key], [block], [9])[60_000].changed_ms.tolist()
-    [9, 9]
     """
     last = {key: number for number, key in enumerate(keys)}
     named = sorted((BlockKey.decode(key), number) for key, number in last.items())

@@ -81,7 +81,7 @@ class Asks:
 
     @property
     def _segments(self) -> Segments:
-        return Segments(self.blocks, 0, WINDOWS_PER_SEGMENT * self.window.every_ms)
+        return Segments(self.blocks, "counts/0/", WINDOWS_PER_SEGMENT * self.window.every_ms)
 
     def _keep(self, key: str, counters: Counters) -> None:
         if len(counters):

@@ -38,14 +38,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.sessions import rejoined
-from kstoolkit.errors import FormatError
-from kstoolkit.formats.countblock import damaged_block
+from kstoolkit.formats.countblock import check_version, damaged_block
 from kstoolkit.windows import Session
 
 if TYPE_CHECKING:
@@ -85,6 +84,18 @@ def _segment_ms(cascade: Cascade, level: int) -> int:
     return every_ms * next(fitting, 1)
 
 
+class _Dated(Protocol):
+    """Rows of windows, as counters are."""
+
+    @property
+    def start_ms(self) -> NDArray[np.int64]: ...
+
+    def take(self, chosen: NDArray[np.bool_], /) -> Self: ...
+
+
+_Part = TypeVar("_Part", bound=_Dated)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Added:
     """What adding a delta did: the counters that changed, and what they were before (0 where new).
@@ -101,24 +112,55 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Segments:
-    """The segments of a level, each of ``length_ms``: see :func:`_segment_ms`."""
+class Held(Generic[_Part]):
+    """What is known of windows: a block for each segment in which they begin, of ``length_ms``.
+
+    Its key is the ``prefix`` and the segment's start.
+    """
 
     blocks: Blocks
-    level: int
+    prefix: str
     length_ms: int
 
-    def between(self, from_ms: int, until_ms: int) -> Iterator[tuple[int, Counters]]:
-        """Yield the latest counts of windows that begin then, the earliest segment first.
+    def at(self, start_ms: int) -> _Part:
+        """Return what is known of the segment that starts then."""
+        raise NotImplementedError
+
+    def between(self, from_ms: int, until_ms: int) -> Iterator[tuple[int, _Part]]:
+        """Yield what is known of windows that begin then, the earliest segment first.
 
         Beside each is up to when they go: the segment's end, or ``until_ms``.
         """
-        for start_ms in self._starts():
+        for start_ms in self.starts():
             end_ms = start_ms + self.length_ms
             if start_ms < until_ms and end_ms > from_ms:
-                known = counters_in(self.blocks, self._key(start_ms))
+                known = self.at(start_ms)
                 chosen = (known.start_ms >= from_ms) & (known.start_ms < until_ms)
                 yield min(end_ms, until_ms), known.take(chosen)
+
+    def drop(self, before_ms: int, *, whole: bool = False) -> list[_Part]:
+        """Forget the segments of which all windows begin before this; return them if ``whole``."""
+        gone = []
+        for start_ms in self.starts():
+            if start_ms + self.length_ms <= before_ms:
+                gone += [self.at(start_ms)] if whole else []
+                self.blocks.remove(f"{self.prefix}{start_ms}")
+        return gone
+
+    def starts(self) -> list[int]:
+        """Return where the segments that are held start, the earliest first."""
+        keys = [key for key in self.blocks.keys() if key.startswith(self.prefix)]  # noqa: SIM118 - no dict
+        return sorted(int(key.removeprefix(self.prefix)) for key in keys)
+
+
+class Segments(Held[Counters]):
+    """The latest counts of a level, by segments."""
+
+    __slots__ = ()
+
+    def at(self, start_ms: int) -> Counters:
+        """Return the latest counts of the segment that starts then."""
+        return counters_in(self.blocks, f"{self.prefix}{start_ms}")
 
     def add(self, delta: Counters, *, from_ms: int | None = None, whole: bool = False) -> Added:
         """Add a delta, not empty; return the counters that it changed, and what they were before.
@@ -129,10 +171,10 @@ class Segments:
         changed, old, beside, gone = [], [], [], []
         wide: list[Widest | None] = []
         for start_ms, part in delta.by_segment(self.length_ms):
-            known = counters_in(self.blocks, self._key(start_ms))
+            known = self.at(start_ms)
             retained = known if from_ms is None else known.take(known.start_ms >= from_ms)
             now, part_changed, part_old = retained.add(part)
-            self.blocks.put(self._key(start_ms), now.encode())
+            self.blocks.put(f"{self.prefix}{start_ms}", now.encode())
             wide.append(now.widest(MOST_ACTIONS))
             changed.append(part_changed)
             old.append(part_old)
@@ -140,11 +182,11 @@ class Segments:
                 beside.append(now.of_same_windows(part_changed))
                 if from_ms is not None:
                     gone.append(known.take(known.start_ms < from_ms))
+        joined, was = changed[0], old[0]
+        if len(changed) > 1:
+            joined, order = Counters.join(changed)  # segments share no key
+            was = np.concatenate(old)[order]
         widest = max(filter(None, wide), default=None)
-        if len(changed) == 1:
-            return Added(changed[0], old[0], Counters.merge(beside), Counters.merge(gone), widest)
-        joined, order = Counters.join(changed)  # segments share no key
-        was = np.concatenate(old)[order]
         return Added(joined, was, Counters.merge(beside), Counters.merge(gone), widest)
 
     def join(
@@ -157,40 +199,22 @@ class Segments:
         first_ms = int(came.start_ms.min()) - session.longest_ms - session.gap_ms
         last_ms = int((came.start_ms if came.end_ms is None else came.end_ms).max())
         near = range(first_ms - self.length_ms + 1, last_ms + session.gap_ms + 1)
-        held = [counters_in(self.blocks, self._key(t)) for t in self._starts() if t in near]
-        known = Counters.join(held)[0]
+        known = Counters.join([self.at(start) for start in self.starts() if start in near])[0]
         is_gone = known.start_ms < (NEVER if from_ms is None else from_ms)
         now, changed, old = rejoined(known.take(~is_gone), came, session)
         is_living = changed.count > 0
         now_by_segment = dict(now.by_segment(self.length_ms))
         for start_ms, _ in changed.by_segment(self.length_ms):
+            key = f"{self.prefix}{start_ms}"
             if start_ms in now_by_segment:
-                self.blocks.put(self._key(start_ms), now_by_segment[start_ms].encode())
+                self.blocks.put(key, now_by_segment[start_ms].encode())
             else:
-                self.blocks.remove(self._key(start_ms))
+                self.blocks.remove(key)
         beside = Counters.empty()
         if whole:  # and those that there are no more
             parts = [now.of_same_windows(changed.take(is_living)), changed.take(~is_living)]
             beside = Counters.join(parts)[0]
         return Added(changed, old, beside, known.take(is_gone))
-
-    def drop(self, before_ms: int, *, whole: bool = False) -> Counters:
-        """Forget the segments of which all windows begin before this; return them if ``whole``."""
-        gone = []
-        for start_ms in self._starts():
-            if start_ms + self.length_ms <= before_ms:
-                if whole:
-                    gone.append(counters_in(self.blocks, self._key(start_ms)))
-                self.blocks.remove(self._key(start_ms))
-        return Counters.merge(gone)
-
-    def _key(self, start_ms: int) -> str:
-        return f"counts/{self.level}/{start_ms}"
-
-    def _starts(self) -> list[int]:
-        prefix = f"counts/{self.level}/"
-        keys = [key for key in self.blocks.keys() if key.startswith(prefix)]  # noqa: SIM118 - no dict
-        return sorted(int(key.removeprefix(prefix)) for key in keys)
 
 
 class Blocks(Protocol):
@@ -224,23 +248,13 @@ _VERSION = 1
 class Meta:
     """What a bucket remembers beside its counts; but for the first, one figure a level.
 
-    Parameters
-    ----------
-    stream_ms
-        Stream time: the latest pane that most users of a batch had reached, by its clock.
-    flushed_ms
-        When the level was last flushed, by the batches' clock; it may have been ahead.
-    expired_ms
-        Windows that begin before this are no longer in state.
-    held_since_ms
-        What the stream time was when the first of the level's pending deltas came.
-    held_from_ms
-        The earliest window among the level's pending deltas.
-    closed_ms
-        Windows that begin before this are closed: what comes for them still counts, but what is
-        usual is told without it.
-    latest_ms
-        The latest pane of any event, in whatever bucket.
+    ``stream_ms`` is stream time: the latest pane that most users of a batch had reached, by its
+    clock. A level was last flushed at ``flushed_ms``, by the batches' clock, which may have been
+    ahead. Windows that begin before ``expired_ms`` are no longer in state. Of its pending deltas,
+    the first came at the stream time ``held_since_ms``, and the earliest window is
+    ``held_from_ms``. Windows that begin before ``closed_ms`` are closed: what comes for them still
+    counts, but what is usual is told without it. ``latest_ms`` is the latest pane of any event, in
+    whatever bucket.
     """
 
     stream_ms: int
@@ -272,8 +286,7 @@ class Meta:
     @classmethod
     def decode(cls, block: bytes) -> Meta:
         """Read what :meth:`encode` wrote; damage and newer versions are a FormatError."""
-        if not block or block[0] != _VERSION:
-            raise FormatError.version(_NAME, block[0] if block else 0, _VERSION)
+        check_version(block, _NAME, _VERSION)
         try:
             read = json.loads(block[1:])
             stream_ms, latest_ms = int(read.pop("stream_ms")), int(read.pop("latest_ms", NEVER))
@@ -429,7 +442,7 @@ class Bucket:
 
     def segments(self, level: int) -> Segments:
         """Return the latest counts of a level, segment by segment, the earliest first."""
-        return Segments(self.blocks, level, _segment_ms(self.cascade, level))
+        return Segments(self.blocks, f"counts/{level}/", _segment_ms(self.cascade, level))
 
     def _hand_down(self, level: int | None, delta: Counters, clock_ms: int, turn: _Turn) -> None:
         for child in range(len(self.cascade.windows)):
@@ -536,9 +549,8 @@ class Bucket:
         pending = Counters.merge([before, timely])
         most = len(pending)
         if self.live and not flush:
-            most = max(
-                self.cascade.max_counters_per_flush, most - self.cascade.max_counters_per_flush
-            )
+            at_once = self.cascade.max_counters_per_flush
+            most = max(at_once, most - at_once)
         due, rest = _oldest(pending, most) if is_due else (Counters.empty(), pending)
         if len(rest):
             self.blocks.put(key, rest.encode())
@@ -609,7 +621,8 @@ class Bucket:
             before_ms = min(before_ms, self._first_held_ms(level, meta))
             segments = self.segments(level)
             if before_ms // segments.length_ms > meta.expired_ms[level] // segments.length_ms:
-                self._tell_gone(level, segments.drop(before_ms, whole=self.whole), done)
+                gone = Counters.merge(segments.drop(before_ms, whole=self.whole))
+                self._tell_gone(level, gone, done)
             meta = meta.at(level, expired_ms=max(meta.expired_ms[level], before_ms))
         return meta
 

@@ -1,8 +1,7 @@
 """How often each user did each action in each window: a set of counters as columns.
 
-Everything here is a whole-column operation: dictionaries of text are made one, user, window start
-and action are packed into one 64-bit integer that sorts like the three, and runs of equal keys are
-summed. Which bucket a user belongs to is a hash of the user's text.
+Everything here is a whole-column operation: dictionaries of text are made one, keys are packed into
+integers that sort like them (:class:`PackedKeys`), and runs of equal keys are summed.
 """
 
 from __future__ import annotations
@@ -54,8 +53,7 @@ def _as_dictionary(texts: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, NDArray
         texts = texts.combine_chunks() if texts.num_chunks else pa.array([], texts.type)
     if isinstance(texts, pa.ChunkedArray):  # more than one chunk's offsets can hold
         texts = pa.concat_arrays([chunk.dictionary_encode() for chunk in texts.chunks])
-    if not pa.types.is_dictionary(texts.type):
-        texts = texts.dictionary_encode()
+    texts = texts.dictionary_encode()  # as it is, if it is one
     codes = np.asarray(texts.indices, dtype=np.int32)
     return texts.dictionary.cast(pa.string()), codes
 
@@ -200,8 +198,6 @@ def _fits(*sizes: int) -> bool:
 class Widest(NamedTuple):
     """How many actions a user has in one window, which part makes most of them, by how many values.
 
-    Examples
-    --------
     >>> print(Widest(12_000, "id", 9_000))
     A user has 12,000 different actions in one window; the part 'id' has 9,000 values there.
     """
@@ -219,24 +215,12 @@ class Widest(NamedTuple):
 class Counters:
     """Counts by user, window start and action: unique, and sorted in this order.
 
-    Parameters
-    ----------
-    users, actions
-        The texts that the codes stand for.
-    user, action
-        Codes, one a counter.
-    start_ms
-        Window starts, epoch ms UTC.
-    count
-        How often, unsigned.
-    parts
-        What the parts of an action are called, where it has several: ``actions`` are then the
-        texts of :mod:`kstoolkit.formats.actions`. Counters by no part at all have the empty text.
-    end_ms
-        Of sessions, the time of each one's last event; ``start_ms`` is that of its first.
+    ``user`` and ``action`` are codes, one a counter, of the texts in ``users`` and ``actions``, and
+    ``start_ms`` is when the window starts, epoch ms UTC. Where an action has several ``parts``,
+    they are called so: ``actions`` are then the texts of :mod:`kstoolkit.formats.actions`, and
+    counters by no part at all have the empty text. A session is from its first event, at
+    ``start_ms``, to its last, at ``end_ms``.
 
-    Examples
-    --------
     >>> who, what = pa.array(["a", "a", "a"]), pa.array(["x", "x", "x"])
     >>> events = Counters.of(np.array([0, 0, 60_000]), who, what)
     >>> events.count.tolist(), events.total
@@ -278,8 +262,6 @@ class Counters:
     def merge(cls, parts: Sequence[Counters]) -> Counters:
         """Return the sum of several sets of counters.
 
-        Examples
-        --------
         >>> one = Counters.of(np.array([0]), pa.array(["a"]), pa.array(["x"]))
         >>> two = Counters.of(np.array([0, 0]), pa.array(["b", "a"]), pa.array(["x", "x"]))
         >>> both = Counters.merge([one, two])
@@ -301,8 +283,6 @@ class Counters:
         Rows with one key stand beside each other, in the order of the parts; the result is a set
         of counters only if there are none.
 
-        Examples
-        --------
         >>> one = Counters.of(np.array([60_000]), pa.array(["a"]), pa.array(["x"]))
         >>> two = Counters.of(np.array([0, 0]), pa.array(["b", "a"]), pa.array(["x", "x"]))
         >>> both, rows = Counters.join([one, two])
@@ -324,8 +304,6 @@ class Counters:
     def newest(cls, parts: Sequence[Counters]) -> Counters:
         """Return the counters of all parts; of those with one key, that of the last part.
 
-        Examples
-        --------
         >>> old = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
         >>> new = Counters.of(np.array([0, 0]), pa.array(["b", "b"]), pa.array(["x", "x"]))
         >>> Counters.newest([old, new]).count.tolist()
@@ -366,22 +344,19 @@ class Counters:
 
     def to_batch(self) -> pa.RecordBatch:
         """Return the counters as an Arrow batch of :data:`kstoolkit.formats.countblock.SCHEMA`."""
-        columns = [
-            pa.array(self.start_ms),
-            pa.DictionaryArray.from_arrays(pa.array(self.user), self.users, safe=False),
-            pa.DictionaryArray.from_arrays(pa.array(self.action), self.actions, safe=False),
-            pa.array(self.count),
-        ]
-        if self.end_ms is None:
-            return pa.record_batch(columns, schema=with_parts(countblock.SCHEMA, self.parts))
-        schema = with_parts(countblock.SCHEMA_OF_SESSIONS, self.parts)
-        return pa.record_batch([*columns, pa.array(self.end_ms)], schema=schema)
+        user, action = (
+            pa.DictionaryArray.from_arrays(pa.array(codes), texts, safe=False)
+            for codes, texts in ((self.user, self.users), (self.action, self.actions))
+        )
+        ends = [] if self.end_ms is None else [self.end_ms]
+        schema = countblock.SCHEMA_OF_SESSIONS if ends else countblock.SCHEMA
+        columns = [self.start_ms, user, action, self.count, *ends]
+        return pa.record_batch(columns, schema=with_parts(schema, self.parts))
 
     def to_table(self) -> pa.Table:
         """Return the counters as a table that other tools take: counts are signed there."""
-        batch = self.to_batch()
-        table = pa.Table.from_batches([batch])
-        return table.set_column(3, "count", batch.column("count").cast(pa.int64()))
+        table = pa.Table.from_batches([self.to_batch()])
+        return table.set_column(3, "count", table["count"].cast(pa.int64()))
 
     def __len__(self) -> int:
         return len(self.count)
@@ -439,18 +414,9 @@ class Counters:
         return _collapsed(*key, self.count, self.parts, end_ms)
 
     def over_time(self) -> Counters:
-        """Return each user's and action's sum over all windows, as one window at 0.
-
-        Examples
-        --------
-        >>> two = Counters.of(np.array([0, 60_000]), pa.array(["a", "a"]), pa.array(["x", "x"]))
-        >>> two.over_time().count.tolist()
-        [2]
-        """
-        nowhen = self.start_ms * 0
-        return _collapsed(
-            self.users, self.actions, self.user, self.action, nowhen, self.count, self.parts
-        )
+        """Return each user's and action's sum over all windows, as one window at 0."""
+        key = self.users, self.actions, self.user, self.action, self.start_ms * 0
+        return _collapsed(*key, self.count, self.parts)
 
     def by(self, by: Sequence[str]) -> Counters:
         r"""Return the sums over all actions with the same values of some parts; of none, a user's.
@@ -458,8 +424,6 @@ class Counters:
         An action that is one column is called ``action``. That there is no such part is a
         ColumnError.
 
-        Examples
-        --------
         >>> what = pa.array(["eu\x1fget", "eu\x1fput", "us\x1fget"])
         >>> three = Counters.of(np.zeros(3, np.int64), pa.array(["a"] * 3), what,
         ...                     parts=("region", "op"))
@@ -492,8 +456,6 @@ class Counters:
     def widest(self, more_than: int) -> Widest | None:
         r"""Return what has most actions of all users' windows, if these are more than so many.
 
-        Examples
-        --------
         >>> what = pa.array([f"eu\x1f{number}" for number in range(9)])
         >>> nine = Counters.of(np.zeros(9, np.int64), pa.array(["a"] * 9), what,
         ...                    parts=("region", "id"))
@@ -525,8 +487,6 @@ class Counters:
     def peaks(self) -> pa.Table:
         """Return each user's busiest window over all actions together: ``user``, ``count``.
 
-        Examples
-        --------
         >>> three = Counters.of(np.array([0, 0, 9]), pa.array(["a"] * 3), pa.array(["x", "y", "x"]))
         >>> three.peaks().to_pylist()
         [{'user': 'a', 'count': 2}]
@@ -562,8 +522,6 @@ class Counters:
     def of_same_windows(self, others: Counters) -> Counters:
         """Return all counters of those users' windows that some others, chosen from these, are of.
 
-        Examples
-        --------
         >>> who, what = pa.array(["a", "a", "b"]), pa.array(["x", "y", "x"])
         >>> counters = Counters.of(np.array([0, 0, 0]), who, what)
         >>> len(counters.of_same_windows(counters.take(np.array([1]))))
@@ -581,8 +539,6 @@ class Counters:
 
         These are in the order of what changed, 0 where it is new.
 
-        Examples
-        --------
         >>> known = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
         >>> came = Counters.of(np.array([0]), pa.array(["b"]), pa.array(["x"]))
         >>> now, changed, old = known.add(came)
@@ -623,9 +579,8 @@ def _collapsed(  # noqa: PLR0917 - what a set of counters is made of
     if not user.size:
         return Counters.empty(parts)
     keys = PackedKeys.of(user, start_ms, action)
-    if (
-        count is None and end_ms is None
-    ):  # sorting bare keys is several times faster than finding their order
+    if count is None and end_ms is None:
+        # Sorting bare keys is several times faster than finding their order.
         packed = np.sort(keys.packed)
         first = _firsts(packed)
         sums = np.diff(first, append=len(packed)).astype(np.uint64)

@@ -25,17 +25,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.counters.bucket import NEVER
+from kstoolkit.counters.bucket import NEVER, Held
 from kstoolkit.counters.counters import Counters, buckets_of, hashes_of, prune
-from kstoolkit.errors import FormatError
-from kstoolkit.formats.countblock import damaged_block
+from kstoolkit.formats.countblock import check_version, damaged_block, to_ipc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from kstoolkit.counters.bucket import Blocks
 
 _REGISTERS, _BITS = 256, 53
 _VERSION, _NAME = 1, "block of sketches"
@@ -65,10 +62,7 @@ class Touched:
     @classmethod
     def of(cls, start_ms: NDArray[np.int64], users: pa.Array, items: pa.Array) -> Touched:
         """Return sketches of one item a row, of a window that starts then; no text is no item."""
-        who, what = (
-            each if pa.types.is_dictionary(each.type) else each.dictionary_encode()
-            for each in (users, items)
-        )
+        who, what = users.dictionary_encode(), items.dictionary_encode()
         texts = what.dictionary.cast(pa.string())
         is_item = np.append(np.asarray(pc.binary_length(texts)) > 0, False)
         place = np.asarray(pc.fill_null(what.indices, len(texts)))
@@ -142,17 +136,12 @@ class Touched:
         """Return a version byte and an Arrow IPC stream."""
         users = pa.DictionaryArray.from_arrays(pa.array(self.user), self.users)
         table = pa.table({"user": users} | {name: getattr(self, name) for name in _COLUMNS})
-        options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-            writer.write_table(table)
-        return bytes([_VERSION]) + bytes(sink.getvalue().to_pybytes())
+        return to_ipc(table, head=bytes([_VERSION]))
 
     @classmethod
     def decode(cls, block: bytes) -> Touched:
         """Read what :meth:`encode` wrote; damage and newer versions are a FormatError."""
-        if not block or block[0] != _VERSION:
-            raise FormatError.version(_NAME, block[0] if block else 0, _VERSION)
+        check_version(block, _NAME, _VERSION)
         try:
             batch = pa.ipc.open_stream(block[1:]).read_all().combine_chunks().to_batches()
         except (pa.ArrowInvalid, OSError) as error:
@@ -206,41 +195,20 @@ def _sigma(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return told
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSketches:
+class OpenSketches(Held[Touched]):
     """What users of a bucket touched in windows that are not closed, segment by segment."""
 
-    blocks: Blocks
-    prefix: str
-    length_ms: int
+    __slots__ = ()
 
     def add(self, came: Touched, *, from_ms: int = NEVER) -> None:
         """Put in what was touched; windows that begin before then are forgotten on the way."""
         segment = came.start_ms // self.length_ms * self.length_ms
         for start_ms in np.unique(segment).tolist():
-            known = self._at(start_ms)
+            known = self.at(start_ms)
             both = [known.take(known.start_ms >= from_ms), came.take(segment == start_ms)]
             self.blocks.put(f"{self.prefix}{start_ms}", Touched.merge(both).encode())
 
-    def between(self, from_ms: int, until_ms: int) -> Iterator[tuple[int, Touched]]:
-        """Yield what was touched in windows that begin then, in order, each part with its end."""
-        for start_ms in self._starts():
-            end_ms = min(start_ms + self.length_ms, until_ms)
-            if start_ms < until_ms and end_ms > from_ms:
-                known = self._at(start_ms)
-                chosen = (known.start_ms >= from_ms) & (known.start_ms < until_ms)
-                yield end_ms, known.take(chosen)
-
-    def drop(self, before_ms: int) -> None:
-        """Forget the segments of which all windows begin before this."""
-        for start_ms in self._starts():
-            if start_ms + self.length_ms <= before_ms:
-                self.blocks.remove(f"{self.prefix}{start_ms}")
-
-    def _at(self, start_ms: int) -> Touched:
+    def at(self, start_ms: int) -> Touched:
+        """Return what was touched in the windows of the segment that starts then."""
         block = self.blocks.get(f"{self.prefix}{start_ms}")
         return Touched.empty() if block is None else Touched.decode(block)
-
-    def _starts(self) -> list[int]:
-        keys = [key for key in self.blocks.keys() if key.startswith(self.prefix)]  # noqa: SIM118 - no dict
-        return sorted(int(key.removeprefix(self.prefix)) for key in keys)

@@ -51,16 +51,7 @@ def pieces(
 
 
 def joined(pieces: Counters, session: Session) -> Counters:
-    """Return the sessions that pieces and sessions are of, together.
-
-    >>> import pyarrow as pa
-    >>> from kstoolkit.windows import Session
-    >>> minute = Session("1 minute")
-    >>> who, what = pa.array(["a"]), pa.array(["x"])
-    >>> three = [pieces(np.array([ms]), who, what, minute) for ms in (0, 120_000, 60_000)]
-    >>> joined(Counters.join(three)[0], minute).end_ms.tolist()
-    [120000]
-    """
+    """Return the sessions that pieces and sessions are of, together."""
     if pieces.end_ms is None:
         return pieces
     return _joined(pieces, pieces.end_ms, session, None)
@@ -107,9 +98,8 @@ def _changed(before: Counters, after: Counters) -> tuple[Counters, NDArray[np.ui
     count = np.where(is_before, np.uint64(0), told.count)
     is_same = np.zeros(len(told), bool)
     ends = told.end_ms if told.end_ms is not None else told.start_ms
-    is_same[is_second] = (told.count[is_second] == old[is_second]) & (
-        ends[is_second] == ends[is_first]
-    )
+    ends_alike = ends[is_second] == ends[is_first]
+    is_same[is_second] = (told.count[is_second] == old[is_second]) & ends_alike
     kept = ~is_first & ~is_same
     return replace(told, count=count).take(kept), old[kept]
 

@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv as pv
-import pyarrow.parquet as pq
 
 from kstoolkit.errors import ColumnError, FormatError, InputError, UnreadableFile
 from kstoolkit.events.contents import Change, ContentsFile, Fate, checksum, in_words
@@ -603,7 +602,7 @@ _NAMES = {"json": _json_names, "csv": csv_header, "parquet": parquet_names}
 RAW, FILE, NOW, BROKEN = "_raw", "_file", "_admitted_ms", "_broken"
 """Columns beside the file's own: raw text, path, the clock to judge by, what was wrong."""
 
-_CHUNK_BYTES = 4 << 20
+_CHUNK_BYTES, _PARQUET_ROWS = 4 << 20, 1 << 16
 _DAMAGE = (OSError, pa.ArrowException, UnicodeDecodeError, KeyError)
 """What Arrow raises of files that are not what they should be; KeyError of a name that is twice."""
 
@@ -677,9 +676,8 @@ def _batches(path: str, file_format: str | None, types: pa.Schema) -> Iterator[_
     """Yield the file's columns, a text column :data:`RAW` the last, and what is wrong with each."""
     match format_of(path, file_format):
         case "parquet":
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(use_threads=False):
-                    yield _conformed(batch, types), None
+            for batch in read_parquet_rows(path, _PARQUET_ROWS):
+                yield _conformed(batch, types), None
         case "csv":
             ragged: list[tuple[str, str]] = []
             for batch in _open_csv(path, ragged) if csv_header(path) else ():

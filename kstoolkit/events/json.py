@@ -21,6 +21,7 @@ import pyarrow.json as pj
 
 from kstoolkit.events.event import Piece, in_columns
 from kstoolkit.events.opening import open_stream
+from kstoolkit.formats.columns import is_utf8
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Lines:
         Such a parser passes over NUL and over bytes that are no UTF-8, so there must be none.
         """
         are_likely = self.one_object_each and self.longest_bytes <= longest_bytes
-        return are_likely and b"\0" not in self.chunk and _is_utf8(self.chunk)
+        return are_likely and b"\0" not in self.chunk and is_utf8(self.chunk)
 
     def raw(self, chosen: NDArray[np.intp]) -> list[str]:
         """Return the chosen lines."""
@@ -103,16 +104,6 @@ class Lines:
 def _shown(line: bytes) -> str:
     """Return a line as text for people, whatever its bytes are."""
     return line.removesuffix(b"\r").decode("utf-8", "replace")
-
-
-def _is_utf8(chunk: bytes) -> bool:
-    if chunk.isascii():
-        return True
-    try:
-        chunk.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 _FEW_BYTES = 64 << 10
@@ -152,7 +143,8 @@ def read_json_texts(path: str | Path) -> Iterator[tuple[list[str], list[tuple[st
         if lines.may_be_objects(LONGEST_LINE_BYTES) and _rows_in(chunk) == len(lines.starts):
             yield lines.raw(np.arange(len(lines.starts))), []
         else:
-            yield _sifted_lines(chunk)
+            good, _, bad = _sifted_lines(chunk, (), LONGEST_LINE_BYTES)
+            yield good, bad
 
 
 def _rows_in(chunk: bytes) -> int | None:
@@ -163,23 +155,20 @@ def _rows_in(chunk: bytes) -> int | None:
         return None
 
 
-def _sifted_lines(chunk: bytes) -> tuple[list[str], list[tuple[str, str]]]:
-    good, bad = [], []
-    for line, found in _each_line(chunk, (), LONGEST_LINE_BYTES):
-        if isinstance(found, str):
-            bad.append((_shown(line), found))
-        else:
-            good.append(_shown(line))
-    return good, bad
-
-
-def _each_line(
+def _sifted_lines(
     chunk: bytes, columns: Iterable[str], longest_bytes: int
-) -> Iterator[tuple[bytes, dict[str, Any] | str]]:
-    """Yield each line that holds something, with the object that it is, or why it is none."""
+) -> tuple[list[str], list[dict[str, Any]], list[tuple[str, str]]]:
+    """Return the lines that are objects, the objects, and (raw text, why) of what is none."""
+    lines, records, bad = list[str](), list[dict[str, Any]](), list[tuple[str, str]]()
     for line in chunk.split(b"\n"):
         if line.strip() or len(line) > longest_bytes:
-            yield line, _record_or_why(line, columns, longest_bytes)
+            found = _record_or_why(line, columns, longest_bytes)
+            if isinstance(found, str):
+                bad.append((_shown(line), found))
+            else:
+                lines.append(_shown(line))
+                records.append(found)
+    return lines, records, bad
 
 
 def _record_or_why(text: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any] | str:
@@ -231,21 +220,9 @@ def _parsed(chunk: bytes, types: Types) -> pa.Table:
 
 def _line_by_line(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece:
     """Parse each line on its own, and learn the types from the first good one."""
-    records: list[dict[str, Any]] = []
-    lines: list[bytes] = []
-    unparseable: list[tuple[str, str]] = []
-    for line, found in _each_line(chunk, columns, longest_bytes):
-        if isinstance(found, str):
-            unparseable.append((_shown(line), found))
-        else:
-            records.append(found)
-            lines.append(line)
+    lines, records, bad = _sifted_lines(chunk, columns, longest_bytes)
     read = _columns_of(records, columns, types)
-
-    def raw(chosen: NDArray[np.intp]) -> list[str]:
-        return [_shown(lines[place]) for place in chosen]
-
-    return Piece(*read, raw, unparseable, len(chunk))
+    return Piece(*read, lambda chosen: [lines[place] for place in chosen], bad, len(chunk))
 
 
 def _columns_of(
@@ -254,9 +231,8 @@ def _columns_of(
     """Return the columns as text, and learn their types from the first record."""
     if records:
         types.update(_learnt(records[0], columns))
-    return in_columns(
-        pa.array([_text_of(each.get(name)) for each in records], _TEXT) for name in columns
-    )
+    told = ([_text_of(each.get(name)) for each in records] for name in columns)
+    return in_columns(pa.array(texts, _TEXT) for texts in told)
 
 
 def _parse_record(line: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any]:

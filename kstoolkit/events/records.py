@@ -39,6 +39,7 @@ from kstoolkit.events.json import (
 )
 from kstoolkit.events.opening import FORMATS, FileFormat, format_of
 from kstoolkit.events.times import only_utf8, to_epoch_ms
+from kstoolkit.formats.columns import is_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -112,19 +113,12 @@ def _plain(value: Any) -> Any:
         case float():
             return value if math.isfinite(value) else None
         case bytes():
-            return _of_bytes(value)
+            return value.decode() if is_utf8(value) else base64.b64encode(value).decode()
         case dict():
             return {str(key): _plain(each) for key, each in value.items()}
         case list() | tuple():
             return [_plain(each) for each in value]
     return value
-
-
-def _of_bytes(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return base64.b64encode(value).decode()
 
 
 Compression = Literal["gzip", "zstd"]
@@ -232,9 +226,8 @@ def gzip_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _json_lines(events: pa.Table) -> Iterator[bytes]:
     head, user, action, end = '{"time":"', 'Z","user":', ',"action":', "}\n"
     for time, users, actions in _columns(events, lambda text: json.dumps(text, ensure_ascii=False)):
-        yield _as_one(
-            pc.binary_join_element_wise(head, time, user, users, action, actions, end, "")
-        )
+        parts = (head, time, user, users, action, actions, end)
+        yield _as_one(pc.binary_join_element_wise(*parts, ""))
 
 
 def _csv(events: pa.Table) -> Iterator[bytes]:

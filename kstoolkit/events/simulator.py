@@ -5,24 +5,10 @@ Labels tell who is abnormal, how, when, and by how much: the answers to the exer
 Ordinary users act by laws of :mod:`~kstoolkit.events.worlds`, which also says how draws come out
 alike on every machine. Names say nothing about who is abnormal.
 
-Examples
---------
 >>> from datetime import UTC, datetime
 >>> simulation = simulate(event_count=1000, users=50, start=datetime(2026, 3, 2, tzinfo=UTC))
 >>> simulation.events().column_names
 ['time', 'user', 'action']
->>> for name, kind in _KINDS.items():
-...     print(f"{name}: {kind.description}")
-burst: a user does one thing very often for some minutes
-ramp: a user does one thing more and more often over hours, then stops
-low-and-slow: an account does one thing at even distances, day and night, never often
-new-user-flood: accounts that were never seen before each do one thing often, at about one time
-shared-account: from some hour on, a second person with other habits uses the account too
-eightfold-hour: for an hour, a user does its usual thing eight times as often as on average
-25-fold-hour: for an hour, a user does its usual thing 25 times as often as on average
-doubled: from some hour on, a user does everything twice as often
-slow-ramp: a user does its usual thing a tenth more often each day, up to five times as often
-campaign: hundreds of accounts that were never seen before do one thing a few times in one hour
 """
 
 from __future__ import annotations
@@ -30,6 +16,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -143,7 +130,6 @@ class _Trouble:
 class _Kind:
     """A kind of abnormal user: an account of its own, or an ordinary user that goes astray."""
 
-    description: str
     make: Callable[[_Stage], _Trouble]
     is_account: bool = False
 
@@ -194,16 +180,13 @@ def _shared_account(stage: _Stage) -> _Trouble:
     return _Trouble(since, until, np.full(stage.number, _NO_ACTION), acts)
 
 
-def _busy_hour(times: int) -> Callable[[_Stage], _Trouble]:
-    def make(stage: _Stage) -> _Trouble:
-        hours = (stage.moments(0.4, 0.9) - stage.span.start_ms) // HOUR_MS
-        since = stage.span.hour_starts_ms[hours]
-        usual, often = stage.usual_actions()
-        counts = stage.at_random((times - 1) * often)
-        until = since + stage.span.widths_ms[hours]
-        return _one_action(stage, since, until, counts, place=_evenly_at_random, actions=usual)
-
-    return make
+def _busy_hour(stage: _Stage, *, times: int) -> _Trouble:
+    hours = (stage.moments(0.4, 0.9) - stage.span.start_ms) // HOUR_MS
+    since = stage.span.hour_starts_ms[hours]
+    usual, often = stage.usual_actions()
+    counts = stage.at_random((times - 1) * often)
+    until = since + stage.span.widths_ms[hours]
+    return _one_action(stage, since, until, counts, place=_evenly_at_random, actions=usual)
 
 
 def _doubled(stage: _Stage) -> _Trouble:
@@ -304,45 +287,31 @@ def _at_even_distances(draws: Draws, counts: Ints) -> Floats:
 
 
 _KINDS = {
-    "burst": _Kind("a user does one thing very often for some minutes", _burst),
-    "ramp": _Kind("a user does one thing more and more often over hours, then stops", _ramp),
-    "low-and-slow": _Kind(
-        "an account does one thing at even distances, day and night, never often",
-        _low_and_slow,
-        is_account=True,
-    ),
-    "new-user-flood": _Kind(
-        "accounts that were never seen before each do one thing often, at about one time",
-        _new_user_flood,
-        is_account=True,
-    ),
-    "shared-account": _Kind(
-        "from some hour on, a second person with other habits uses the account too",
-        _shared_account,
-    ),
-    "eightfold-hour": _Kind(
-        "for an hour, a user does its usual thing eight times as often as on average",
-        _busy_hour(8),
-    ),
-    "25-fold-hour": _Kind(
-        "for an hour, a user does its usual thing 25 times as often as on average", _busy_hour(25)
-    ),
-    "doubled": _Kind("from some hour on, a user does everything twice as often", _doubled),
-    "slow-ramp": _Kind(
-        "a user does its usual thing a tenth more often each day, up to five times as often",
-        _slow_ramp,
-    ),
-    "campaign": _Kind(
-        "hundreds of accounts that were never seen before do one thing a few times in one hour",
-        _campaign,
-        is_account=True,
-    ),
+    # A user does one thing very often for some minutes.
+    "burst": _Kind(_burst),
+    # A user does one thing more and more often over hours, then stops.
+    "ramp": _Kind(_ramp),
+    # An account does one thing at even distances, day and night, never often.
+    "low-and-slow": _Kind(_low_and_slow, is_account=True),
+    # Accounts that were never seen before each do one thing often, at about one time.
+    "new-user-flood": _Kind(_new_user_flood, is_account=True),
+    # From some hour on, a second person with other habits uses the account too.
+    "shared-account": _Kind(_shared_account),
+    # For an hour, a user does its usual thing so many times as often as on average.
+    "eightfold-hour": _Kind(partial(_busy_hour, times=8)),
+    "25-fold-hour": _Kind(partial(_busy_hour, times=25)),
+    # From some hour on, a user does everything twice as often.
+    "doubled": _Kind(_doubled),
+    # A user does its usual thing a tenth more often each day, up to five times as often.
+    "slow-ramp": _Kind(_slow_ramp),
+    # Hundreds of accounts that were never seen before do one thing a few times in one hour.
+    "campaign": _Kind(_campaign, is_account=True),
 }
 """All kinds by name."""
 
 MACHINES = {
-    "nightly-job": ("jobs", 50, _Kind("a job of each night", _nightly_job, is_account=True)),
-    "service": ("service", 2000, _Kind("a steady service", _service, is_account=True)),
+    "nightly-job": ("jobs", 50, _Kind(_nightly_job, is_account=True)),
+    "service": ("service", 2000, _Kind(_service, is_account=True)),
 }
 """Labelled accounts that are not abnormal: in which world, one for how many users, and how."""
 
@@ -501,12 +470,9 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
             Columns time (timestamp[ms, UTC]), user and action (string).
         """
         acts = self._acts()
-        columns = [
-            pa.array(acts.time_ms).cast(_TIME),
-            self._names().take(pa.array(acts.user)),
-            pa.array(self.actions, pa.string()).take(pa.array(acts.action)),
-        ]
-        return pa.Table.from_arrays(columns, schema=_EVENTS_SCHEMA)
+        times, users = pa.array(acts.time_ms).cast(_TIME), self._names().take(pa.array(acts.user))
+        actions = pa.array(self.actions, pa.string()).take(pa.array(acts.action))
+        return pa.Table.from_arrays([times, users, actions], schema=_EVENTS_SCHEMA)
 
     def labels(self) -> pa.Table:
         """Return who is abnormal, how, when and by how much: one row an abnormal user.
@@ -610,9 +576,8 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         return habits_of(Draws(self.seed, "habits"), self.users, len(self.actions))
 
     def _acts(self) -> Acts:
-        counts = share_out(
-            Draws(self.seed, "shares"), self.event_count, self._laws.rates(self.users)
-        )
+        shares = self._laws.rates(self.users)
+        counts = share_out(Draws(self.seed, "shares"), self.event_count, shares)
         draws, first = Draws(self.seed, "ordinary"), self._laws.first_hours(self.users, self._span)
         ordinary = act(draws, counts, self._habits(), self._span, self._laws, first_hours=first)
         machines = (part.acts for part in self._machines())

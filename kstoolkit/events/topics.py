@@ -96,9 +96,8 @@ def options_given(options: object, bootstrap: str) -> dict[str, str]:
             f"The settings of the connection are of the servers {','.join(sorted(own))!r}, "
             f"and {bootstrap!r} is given."
         )
-        raise ConfigurationError(
-            message, hint="Give those of these servers, or an address of theirs."
-        )
+        hint = "Give those of these servers, or an address of theirs."
+        raise ConfigurationError(message, hint=hint)
     return without_servers(told) | {_SERVERS_SETTING: ",".join(sorted(own | beside))}
 
 
@@ -415,10 +414,6 @@ def where_given(given: object, what: str) -> str | datetime | dict[int, int]:
     if moment.tzinfo is None:
         message = f"{what} is {moment.isoformat()}, a time without a zone."
         raise ConfigurationError(message, hint="Add one: 2026-01-31T08:00Z.")
-    return _in_utc(moment, what)
-
-
-def _in_utc(moment: datetime, what: str) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:

@@ -7,21 +7,7 @@ which is what a Poisson process is once its total is known.
 
 Who judges a detector in the world that it assumes has judged nothing. In the named worlds rates are
 lognormal, days begin at midnight UTC and have no rhythm unless one is named, and moods follow the
-law that is named, gamma if none is:
-
->>> for name, law in WORLDS.items():
-...     print(f"{name}: {law}")
-gamma: moods are gamma-distributed, of variance 1/2
-lognormal: moods are lognormal, of variance 1/2
-pareto: moods have a heavy tail (Pareto), of variance 1/2
-mixed: two users in five have no moods, two of variance 1/2, one of variance 3
-lasting: moods are lognormal, and last: from hour to hour their correlation is 0.9
-sittings: events come in sittings of half an hour, of five events on average
-week: days have a rhythm, and weekends are quiet
-surge: in one hour everybody does three times as much
-newcomers: a fifth of the users begin at some later hour
-jobs: one account in fifty is a job that does 100 to 300 things in one hour of each night
-service: one account in two thousand is a service that does 1,000 things an hour
+law that is named, gamma if none is: :data:`WORLDS` says what each is like.
 
 Draws come out alike on every machine, to the last bit. Numpy promises stable raw bits of a
 generator, but not what its distributions make of them, and ``log`` and ``exp`` differ in the last
@@ -156,8 +142,7 @@ def pick(weights: Floats, rows: Ints, uniform: Floats) -> Ints:
     reached = np.concatenate([[0.0], np.cumsum(weights)])
     low, high = reached[rows * columns], reached[(rows + 1) * columns]
     found = np.searchsorted(reached, low + uniform * (high - low), side="right") - 1
-    chosen: Ints = np.clip(found - rows * columns, 0, columns - 1)
-    return chosen
+    return np.asarray(np.clip(found - rows * columns, 0, columns - 1))
 
 
 HOUR_MS = 3_600_000
@@ -274,9 +259,8 @@ def checked_world(world: str | Iterable[str] | None) -> tuple[str, ...]:
     for name in names:
         if name not in WORLDS:
             message = f"There is no world {name!r}."
-            raise ConfigurationError(
-                message, hint=f"{guessed(str(name), WORLDS)}There are: {', '.join(WORLDS)}."
-            )
+            hint = f"{guessed(str(name), WORLDS)}There are: {', '.join(WORLDS)}."
+            raise ConfigurationError(message, hint=hint)
     moods = [name for name in MOODS if name in names]
     if len(moods) > 1:
         message = f"In one world moods can't be both {moods[0]} and {moods[1]}."
@@ -302,8 +286,7 @@ class Laws:
         if self.names:
             drawn = Draws(self.seed, "rates").normal(users)
             weights = np.sort(np.minimum(_exp(_RATES_SPREAD * drawn), _BUSIEST))[::-1]
-        shares: Floats = weights / np.cumsum(weights)[-1]
-        return shares
+        return np.asarray(weights / np.cumsum(weights)[-1])
 
     def first_hours(self, users: int, span: Span) -> Ints:
         """Return the hour of the span that each user begins in."""
@@ -363,9 +346,7 @@ def habits_of(draws: Draws, users: int, actions: int) -> Habits:
     """Return habits for ``users``; the k-th action is done 1/k as often as the first."""
     home = _HOME_PHASES[draws.integers(0, len(_HOME_PHASES), users)]
     taste = draws.gamma(_TASTE_SHAPE, users * actions).reshape(users, actions)
-    return Habits(
-        phase=(home + draws.integers(0, 2, users)) % 24, mix=taste / np.arange(1, actions + 1)
-    )
+    return Habits((home + draws.integers(0, 2, users)) % 24, taste / np.arange(1, actions + 1))
 
 
 def act(
@@ -400,8 +381,7 @@ def _placed(draws: Draws, rows: Ints, weights: Floats, span: Span) -> Ints:
     """Return a time for each row: in an hour by its user's weights."""
     hours = pick(weights, rows, draws.uniform(len(rows)))
     within = np.floor(draws.uniform(len(rows)) * span.widths_ms[hours]).astype(np.int64)
-    times: Ints = span.hour_starts_ms[hours] + within
-    return times
+    return np.asarray(span.hour_starts_ms[hours] + within)
 
 
 def _in_sittings(draws: Draws, rows: Ints, weights: Floats, span: Span) -> Ints:
@@ -410,5 +390,4 @@ def _in_sittings(draws: Draws, rows: Ints, weights: Floats, span: Span) -> Ints:
     began = _placed(draws, np.repeat(np.arange(len(weights)), sittings), weights, span)
     chosen = (np.cumsum(sittings) - sittings)[rows] + draws.integers(0, sittings[rows], len(rows))
     after = draws.integers(0, HOUR_MS // 2, len(rows))
-    times: Ints = np.minimum(began[chosen] + after, span.end_ms - 1)
-    return times
+    return np.asarray(np.minimum(began[chosen] + after, span.end_ms - 1))

@@ -216,9 +216,8 @@ def in_json(texts: pa.Array) -> pa.Array:
     ['["eu", "get"]']
     """
     coded = texts.dictionary_encode()
-    told = [
-        json.dumps(values_of(text), ensure_ascii=False) for text in coded.dictionary.to_pylist()
-    ]
+    parts = map(values_of, coded.dictionary.to_pylist())
+    told = [json.dumps(each, ensure_ascii=False) for each in parts]
     return pa.array(told, pa.string()).take(coded.indices)
 
 
@@ -269,11 +268,7 @@ def matching(
     found = np.ones(len(texts), bool)
     columns = dict(zip(parts, split(texts, len(parts)), strict=True))
     for name, value in where.items():
-        column = columns[name]
-        same = (
-            column.is_null() if value is None else pc.is_in(column, pa.array([value], pa.string()))
-        )
-        found &= np.asarray(same)
+        found &= np.asarray(pc.is_in(columns[name], pa.array([value], pa.string())))
     return found
 
 

@@ -173,8 +173,7 @@ class ByteColumn:
     def _place(self, index: int | NDArray[np.int64]) -> NDArray[np.int64]:
         from_start = np.minimum(self.starts + index, self.ends)
         from_end = np.maximum(self.ends + index, self.starts)
-        place: NDArray[np.int64] = np.where(np.asarray(index) < 0, from_end, from_start)
-        return place
+        return np.asarray(np.where(np.asarray(index) < 0, from_end, from_start))
 
 
 def _in_order(
@@ -221,31 +220,17 @@ HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
 class RowColumns:
     """What lies in some rows of a store.
 
-    Parameters
-    ----------
-    row
-        Which row on disk each of these comes from: one on disk may hold several, or none.
-    key, value
-        The application's own bytes; the value is null where there is none.
-    window_start_ms, window_end_ms
-        The window or session, epoch ms UTC, as Arrow int64; None if this kind of store has none.
-    timestamp_ms
-        The row's own time, epoch ms UTC, likewise; null where the store holds none.
-    headers
-        Record headers, of type :data:`HEADERS`; None if this kind of store has none.
-    problems
-        Why a row could not be taken apart, by its position in these columns. Its key and value
-        are the bytes on disk, whole, and its other columns are null.
-    inner_key, inner_value
-        What of the key or the value is for the application's serdes, where the engine put something
-        of its own around it; None where it is all of it.
-    valid_to_ms
-        Until when a version was the valid one, epoch ms UTC; null if it still is. None if the
-        store is not versioned. From when on is ``timestamp_ms``.
-    details
-        Columns that only this kind of store has, by their names.
-    num_left_out
-        How many rows on disk only said where others lie, and are not among these.
+    ``row`` is which row on disk each of these comes from: one on disk may hold several, or none.
+    ``key`` and ``value`` are the application's own bytes; the value is null where there is none. Of
+    times, which are epoch ms UTC as Arrow int64, and ``headers``, of type :data:`HEADERS`, those
+    that this kind of store does not have are None. ``timestamp_ms`` is the row's own time: of a
+    version, from when on it was the valid one, up to ``valid_to_ms``, null if it still is.
+    ``problems`` says why a row could not be taken apart, by its position in these columns: its key
+    and value are the bytes on disk, whole, and its other columns are null. ``inner_key`` and
+    ``inner_value`` are what is for the application's serdes, where the engine put something of its
+    own around it; None where it is all of it. ``details`` are columns that only this kind of store
+    has, by their names; ``num_left_out`` rows on disk only said where others lie, and are not among
+    these.
     """
 
     row: NDArray[np.intp]
@@ -325,6 +310,14 @@ def numbers_of(column: pa.Array | None, length: int) -> tuple[NDArray[np.int64],
     return np.asarray(column.fill_null(0)), np.asarray(column.is_valid())
 
 
+def is_utf8(raw: bytes) -> bool:
+    """Whether some bytes are text in UTF-8."""
+    try:
+        return raw.isascii() or bool(raw.decode())
+    except UnicodeDecodeError:
+        return False
+
+
 def said_of(which: NDArray[np.bool_], why: str) -> dict[int, str]:
     """Return the same reason for each of some rows."""
     return dict.fromkeys(np.flatnonzero(which).tolist(), why)
@@ -366,8 +359,7 @@ def run_places(begins: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np
 
 def run_sums(values: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the sum of each run."""
-    total: NDArray[np.int64] = np.diff(run_edges(values)[run_edges(size)])
-    return total
+    return np.asarray(np.diff(run_edges(values)[run_edges(size)]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,12 +87,18 @@ def encode(batch: pa.RecordBatch) -> bytes:
     if counts.max(initial=0) <= _LARGEST_UINT32:
         batch = batch.set_column(_COUNT, _NARROW_COUNT, pa.array(counts.astype(np.uint32)))
     version = VERSION if parts is None else VERSION_OF_PARTS
+    version = version if batch.num_columns == len(SCHEMA) else VERSION_OF_SESSIONS
+    return to_ipc(batch, head=bytes([version]))
+
+
+def to_ipc(columns: pa.RecordBatch | pa.Table, *, head: bytes = b"") -> bytes:
+    """Return columns as the bytes of an Arrow IPC stream, behind a head."""
     sink = pa.BufferOutputStream()
-    sink.write(bytes([version if batch.num_columns == len(SCHEMA) else VERSION_OF_SESSIONS]))
+    sink.write(head)
     # As a global it could not be pickled; threads take three times as long for a small block.
     options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
-    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-        writer.write_batch(batch)
+    with pa.ipc.new_stream(sink, columns.schema, options=options) as writer:
+        writer.write(columns)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
@@ -104,9 +110,9 @@ def decode(block: bytes) -> pa.RecordBatch:
     if not is_block(block):
         if block and block[0] > VERSION_OF_PARTS:
             raise FormatError.version(_NAME, block[0], VERSION_OF_SESSIONS)
-        raise _damaged(block, f"none begins with {block[:1].hex() or 'nothing'}")
+        raise damaged_block(block, _NAME, f"none begins with {block[:1].hex() or 'nothing'}")
     if not block.endswith(_END_OF_STREAM):
-        raise _damaged(block, "they are cut short")
+        raise damaged_block(block, _NAME, "they are cut short")
     try:
         options = pa.ipc.IpcReadOptions(use_threads=False)
         stream = pa.ipc.open_stream(pa.py_buffer(block)[1:], options=options)
@@ -115,7 +121,8 @@ def decode(block: bytes) -> pa.RecordBatch:
         _check_columns(batch, has_ends=block[0] == VERSION_OF_SESSIONS)
         parts_in(batch.schema)
     except (ValueError, pa.ArrowException, OSError, StopIteration) as error:
-        raise _damaged(block, str(error) or "there are no counters in them") from error
+        why = str(error) or "there are no counters in them"
+        raise damaged_block(block, _NAME, why) from error
     count = batch.column("count").to_numpy().astype(np.uint64, copy=False)
     return batch.set_column(_COUNT, SCHEMA.field(_COUNT), pa.array(count))
 
@@ -137,8 +144,10 @@ def _check_columns(batch: pa.RecordBatch, *, has_ends: bool) -> None:
         raise pa.ArrowInvalid(message)
 
 
-def _damaged(block: bytes, what: str) -> FormatError:
-    return damaged_block(block, _NAME, what)
+def check_version(block: bytes, name: str, known: int) -> None:
+    """Refuse bytes that do not begin with the one version that there is of a block of a name."""
+    if block[:1] != bytes([known]):
+        raise FormatError.version(name, block[0] if block else 0, known)
 
 
 def damaged_block(block: bytes, name: str, what: object) -> FormatError:

@@ -33,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, FormatError
-from kstoolkit.formats.columns import ByteColumn, fixed_cells, joined_cells
+from kstoolkit.formats.columns import ByteColumn, fixed_cells, is_utf8, joined_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -197,12 +197,8 @@ def is_block_key(keys: Sequence[bytes | None] | pa.Array) -> NDArray[np.bool_]:
 def _name_of(salted: bytes) -> str | None:
     """Return the user behind a salt; None if it is not this user's salt, or no UTF-8."""
     text = salted[_SALT_BYTES:]
-    if salted[:_SALT_BYTES] != _salt(text):
-        return None
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return None
+    is_whole = salted[:_SALT_BYTES] == _salt(text) and is_utf8(text)
+    return text.decode() if is_whole else None
 
 
 def _check_topic_keys(column: ByteColumn, is_key: NDArray[np.bool_]) -> None:

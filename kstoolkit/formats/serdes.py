@@ -55,9 +55,8 @@ def _void(column: ByteColumn) -> Decoded:
 def _uuid(column: ByteColumn) -> Decoded:
     texts = _string(column)
     array = texts.values
-    wrong = np.asarray(
-        pc.invert(pc.fill_null(pc.match_substring_regex(array, _UUID_TEXT), fill_value=True))
-    )
+    is_uuid = pc.match_substring_regex(array, _UUID_TEXT)
+    wrong = ~np.asarray(pc.fill_null(is_uuid, fill_value=True))
     problems = said_of(wrong, "no UUID of 36 characters")
     return Decoded(pc.if_else(pa.array(wrong), None, array), texts.problems | problems)
 
@@ -140,9 +139,8 @@ def _bare(value: Any) -> bytes:
         return bytes.fromhex(value) if isinstance(value, str) else bytes(memoryview(value))
     except (TypeError, ValueError) as error:
         message = f"{value!r:.80} is neither bytes nor hex."
-        raise ConfigurationError(
-            message, hint="Write it as 00ff, or give another serde."
-        ) from error
+        hint = "Write it as 00ff, or give another serde."
+        raise ConfigurationError(message, hint=hint) from error
 
 
 def _text_bytes(value: Any) -> bytes:

@@ -22,7 +22,6 @@ which moves when the clock is set.
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import random
@@ -31,7 +30,7 @@ import socket
 import subprocess
 import time
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -48,7 +47,7 @@ from kstoolkit.errors import (
     OutputError,
     to_stderr,
 )
-from kstoolkit.kafka.jars import Artifact, fetch
+from kstoolkit.kafka.jars import Artifact, alone, fetch
 from kstoolkit.kafka.servers import is_ready
 
 if TYPE_CHECKING:
@@ -224,7 +223,7 @@ _HOST = "127.0.0.1"
 _PORTS = range(20_000, 30_000)
 """Below those that systems give to outgoing connections: a client that keeps asking for a broker
 that is down could be given the very port, and the broker would never have it again."""
-_FORMAT = 1
+_NAME, _FORMAT = "broker folder", 1
 _OURS = {".lock", "broker.json", ".broker.json.part"}  # what a start that failed may leave
 
 
@@ -275,8 +274,7 @@ class BrokerFolder:
             return None
         version = facts.pop("format", None)
         if isinstance(version, int) and version > _FORMAT:
-            what = "broker folder"
-            raise FormatError.version(what, version, _FORMAT)
+            raise FormatError.version(_NAME, version, _FORMAT)
         try:
             return Identity(**facts)
         except TypeError as error:
@@ -317,16 +315,13 @@ class BrokerFolder:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Wait for whoever starts or stops this broker, and keep the next waiting."""
-        try:
-            lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            message = f"The broker's folder {str(self.path)!r} is not yours: {error.strerror}."
-            raise OutputError(message, hint="Give another folder.") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with ExitStack() as lock:
+            try:
+                lock.enter_context(alone(self.path / ".lock"))
+            except OSError as error:
+                message = f"The broker's folder {str(self.path)!r} is not yours: {error.strerror}."
+                raise OutputError(message, hint="Give another folder.") from error
             yield
-        finally:
-            os.close(lock)
 
 
 def _default_folder() -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -28,7 +28,7 @@ from kstoolkit.records import counted
 from kstoolkit.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
@@ -67,6 +67,15 @@ def said(error: Any) -> KafkaError:
     is_silent = _is_silence(error)
     hint = "Is the broker up, and the address right?" if is_silent else "So the broker says itself."
     return KafkaError(str(error.args[0].str()), hint=hint)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise what librdkafka says as an error of ours."""
+    try:
+        yield
+    except clients().KafkaException as error:
+        raise said(error) from error
 
 
 def _is_silence(error: Any) -> bool:
@@ -273,7 +282,6 @@ class Cluster:
         chosen = lib.admin.OffsetSpec.for_timestamp(what) if isinstance(what, int) else spec[what]()
         asked = {lib.TopicPartition(topic, each): chosen for each in partitions}
         admin = self.admin()  # held until the answers are there: they come by its thread
-
         told = {"request_timeout": ANSWER_SECONDS, "isolation_level": seen}
 
         def ask() -> dict[int, int]:
@@ -282,10 +290,8 @@ class Cluster:
 
         codes = lib.KafkaError
         unknown, moved = codes.UNKNOWN_TOPIC_OR_PART, codes.NOT_LEADER_FOR_PARTITION
-        try:  # of a topic that was just made, not every server knows yet
+        with translated():  # of a topic that was just made, not every server knows yet
             return settled(ask, codes.LEADER_NOT_AVAILABLE, moved, unknown)
-        except lib.KafkaException as error:
-            raise said(error) from error
 
 
 def _values(consumer: Consumer, partitions: int, most: int) -> list[bytes]:
@@ -408,19 +414,12 @@ def ensure_topic(
 
     Parameters
     ----------
-    topic
-        Its name, or ``"kafka://host:port/name"``.
-    bootstrap
-        Servers to ask first, as ``"host:port"``, with commas between.
+    topic, bootstrap, give_up_after, options
+        As of :func:`~kstoolkit.events.topics.kafka_topic`.
     partitions
         How many a new topic gets; 3 by default.
     compact
         Whether the broker keeps just the last record of each key in it.
-    give_up_after
-        How long to wait, with growing pauses, for a broker that does not answer.
-    options
-        Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
-        names.
 
     Raises
     ------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kstoolkit.errors import KafkaError
-from kstoolkit.kafka.cluster import ANSWER_SECONDS, Partition, clients, said, settled
+from kstoolkit.kafka.cluster import ANSWER_SECONDS, Partition, clients, said, settled, translated
 from kstoolkit.records import counted
 
 if TYPE_CHECKING:
@@ -114,12 +114,9 @@ def with_tasks(cluster: Cluster, facts: GroupFacts) -> GroupFacts:
     if facts.assignor != _OF_STREAMS or not facts.members:
         return facts
     admin = cluster.admin()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            groups = admin.list_groups(facts.name, timeout=ANSWER_SECONDS)
-    except clients().KafkaException as error:
-        raise said(error) from error
+    with translated(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        groups = admin.list_groups(facts.name, timeout=ANSWER_SECONDS)
     raw: dict[str | None, Any] = {each.id: each for told in groups for each in told.members}
     members = (_tasked(each, raw.get(each.member_id)) for each in facts.members)
     return replace(facts, members=tuple(members))
@@ -182,20 +179,16 @@ def _described(cluster: Cluster, name: str) -> tuple[Any, Any]:
 def groups_of(cluster: Cluster) -> list[str]:
     """Return the names of the cluster's consumer groups."""
     admin = cluster.admin()
-    try:
+    with translated():
         asked = admin.list_consumer_groups(request_timeout=ANSWER_SECONDS)
         return sorted(each.group_id for each in asked.result(2 * ANSWER_SECONDS).valid)
-    except clients().KafkaException as error:
-        raise said(error) from error
 
 
 def streams_topics(cluster: Cluster, name: str) -> list[str]:
     """Return the topics that a group has made for itself, if it is a Kafka Streams application."""
     admin = cluster.admin()
-    try:
+    with translated():
         topics = admin.list_topics(timeout=ANSWER_SECONDS).topics
-    except clients().KafkaException as error:
-        raise said(error) from error
     return sorted(each for each in topics if each.startswith(f"{name}-") and each.endswith(_MADE))
 
 
@@ -213,10 +206,8 @@ def move_group(cluster: Cluster, name: str, offsets: Mapping[Partition, int]) ->
         told = admin.alter_consumer_group_offsets(asked, request_timeout=ANSWER_SECONDS)
         return told[name].result(2 * ANSWER_SECONDS).topic_partitions
 
-    try:
+    with translated():
         moved = _settled(move)
-    except lib.KafkaException as error:
-        raise said(error) from error
     refused = [f"{p.topic} {p.partition}: {p.error.str()}" for p in moved if p.error is not None]
     if refused:
         message = f"The group {name!r} was not moved: {'; '.join(refused)}."

@@ -87,8 +87,7 @@ class Refusal(Exception):  # noqa: N818 - an answer, made an error of by who ask
 
     def __init__(self, reason: str, missing: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
-        self.reason = reason
-        self.missing = missing
+        self.reason, self.missing = reason, missing
 
 
 def _retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) -> Path:

@@ -411,10 +411,8 @@ def kafka_changelog(
 
     Parameters
     ----------
-    topic
-        Its name, or ``"kafka://host:port/name"``. It is made if it is missing.
-    bootstrap
-        Servers to ask first, as ``"host:port"``, with commas between.
+    topic, bootstrap, options
+        As of :func:`~kstoolkit.events.topics.kafka_topic`. The topic is made if it is missing.
     blocks
         Whether to put many counts into one record: a tenth of the bytes, but compaction can't fold
         them, so the topic keeps every change.
@@ -422,9 +420,6 @@ def kafka_changelog(
         How many the topic gets if it has to be made; 3 by default.
     give_up_after
         How long a run waits, with growing pauses, for brokers that do not take what it writes.
-    options
-        Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
-        names.
 
     Raises
     ------

@@ -286,12 +286,9 @@ def _of_files(source: Files, given: list[str]) -> Callable[[], Iterator[RawRecor
 
 
 def _of_file(path: str, source: Files) -> Iterator[RawRecords]:
-    columns, limits = source.columns, source.limits
-    read = read_raw_records(
-        path, columns, file_format=source.file_format, time_unit=limits.time_unit
-    )
+    file_format, unit = source.file_format, source.limits.time_unit
     try:
-        yield from read
+        yield from read_raw_records(path, source.columns, file_format=file_format, time_unit=unit)
     except OSError as error:
         message = f"{path} can't be read to its end: {error.strerror or error}."
         raise InputError(message, hint="Mend it, or leave it out.") from error
@@ -351,8 +348,7 @@ class Pace:
         latest = np.maximum.accumulate(np.r_[self._latest_s, told - spread])[1:]
         self._scheduled += rows
         self._latest_s = float(latest[-1]) if rows else self._latest_s
-        due: NDArray[np.float64] = latest + spread
-        return due
+        return np.asarray(latest + spread)
 
     def forgive(self, due_s: float) -> None:
         """Begin later if a record is overdue and there is a rate: it isn't made up for."""
@@ -498,11 +494,9 @@ def produce(
     events
         What to send: :func:`~kstoolkit.events.sources.files`, a path (a file, folder or glob) or
         several, or a simulation.
-    topic
-        Where to: its name, or ``"kafka://host:port/name"``, which tells the servers too. A topic
-        that is missing is made, and keeps its records for ever.
-    bootstrap
-        Servers to ask first, as ``"host:port"``, with commas between.
+    topic, bootstrap
+        Where to, as of :func:`~kstoolkit.events.topics.kafka_topic`. A topic that is missing is
+        made, and keeps its records for ever.
     event_time, user, format, time_unit
         As of :func:`~kstoolkit.events.sources.files`, for paths: which columns are what, by plain
         names; how the files are written; what epoch times are counted in.

@@ -25,6 +25,7 @@ from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.lasting import NOTHING
 from kstoolkit.findings.rules import Exempt, exempted, item_of, rules_on
 from kstoolkit.formats.actions import with_parts
+from kstoolkit.formats.countblock import to_ipc
 from kstoolkit.pipeline.shuffle import (
     BLOCK,
     DEAD_LETTERS,
@@ -37,7 +38,6 @@ from kstoolkit.pipeline.shuffle import (
     bucket_of,
     items_kind,
     spare_collector,
-    to_ipc,
 )
 
 if TYPE_CHECKING:

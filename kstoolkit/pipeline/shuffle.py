@@ -35,6 +35,7 @@ from kstoolkit.counters.bucket import NEVER, Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.distinct import Touched
 from kstoolkit.counters.sessions import pieces
+from kstoolkit.formats.countblock import to_ipc
 from kstoolkit.windows import Session
 
 if TYPE_CHECKING:
@@ -179,16 +180,6 @@ def shuffle_record(bucket: int, kind: str, payload: bytes) -> pa.RecordBatch:
     """Return one record of the shuffle, as a batch of one row."""
     row = {"bucket": bucket, "kind": kind, "payload": payload}
     return pa.RecordBatch.from_pylist([row], _SHUFFLE_SCHEMA)
-
-
-def to_ipc(batch: pa.RecordBatch | pa.Table) -> bytes:
-    """Return columns as the bytes of an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    # As a global it could not be pickled; threads would take longer than the few bytes.
-    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
-    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-        writer.write(batch)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
 def from_ipc(payload: bytes) -> pa.Table:

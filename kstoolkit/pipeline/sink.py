@@ -45,6 +45,7 @@ from kstoolkit.findings.finding import FINDINGS_SCHEMA, by_version
 from kstoolkit.findings.rules import Learning
 from kstoolkit.findings.scoring import Brief, Scored, score
 from kstoolkit.formats.actions import view_in
+from kstoolkit.formats.countblock import to_ipc
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
@@ -60,7 +61,7 @@ from kstoolkit.pipeline.operator import (
     view_of,
 )
 from kstoolkit.pipeline.results import findings_of, hand_over
-from kstoolkit.pipeline.shuffle import DEAD_LETTERS, from_ipc, spare_collector, to_ipc
+from kstoolkit.pipeline.shuffle import DEAD_LETTERS, from_ipc, spare_collector
 from kstoolkit.pipeline.topicfeed import with_connector
 
 if TYPE_CHECKING:

@@ -89,9 +89,8 @@ def shown(text: str, longest: int = _LONGEST) -> str:
     # Of a very long text, only its ends are looked at.
     ends = text if len(text) <= 2 * longest else f"{text[:longest]}{text[-longest:]}"
     glyphs = _glyphs(tuple(rcParams["font.family"]))
-    visible = "".join(
-        char if ord(char) in glyphs else f"[U+{ord(char):04X}]" for char in plain(ends)
-    )
+    seen = (char if ord(char) in glyphs else f"[U+{ord(char):04X}]" for char in plain(ends))
+    visible = "".join(seen)
     if len(visible) <= longest and ends == text:
         return visible
     head = longest // 2
@@ -238,9 +237,8 @@ class _PowersOfTwo(MaxNLocator):
 
     def tick_values(self, vmin: float, vmax: float) -> list[float]:
         apart = 2.0 ** math.ceil(math.log2(max(vmax - vmin, 1) / _MOST_TICKS))
-        return [
-            step * apart for step in range(math.floor(vmin / apart), math.ceil(vmax / apart) + 1)
-        ]
+        first, last = math.floor(vmin / apart), math.ceil(vmax / apart)
+        return [step * apart for step in range(first, last + 1)]
 
 
 def in_bytes(axis: Axis) -> None:

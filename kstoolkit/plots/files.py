@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.formats.columns import is_utf8
 from kstoolkit.plots.axes import (
     captioned,
     empty,
@@ -280,10 +281,7 @@ def plot_summary(summary: StoreSummary, *, ax: Axes | None = None) -> Axes:
 
 def _key_text(key: bytes) -> str:
     """Return a key as text if it is one, else in hexadecimal digits."""
-    try:
-        text = key.decode()
-    except UnicodeDecodeError:
-        text = ""
+    text = key.decode() if is_utf8(key) else ""
     return shown(text if text and text.isprintable() else f"0x{key.hex()}", 20)
 
 

@@ -175,11 +175,9 @@ def _values(dump: StatsDump, figure: str) -> dict[str, float]:
         value = getattr(dump, figure)
         return {} if value is None else {words_of(figure): value}
     rows = [each for each in dump.levels if each.level not in _SUMS]
-    if figure == "write_amplification" and len({each.column_family for each in rows}) > 1:
-        return _known(
-            (f"{each.column_family} {each.level}", getattr(each, figure)) for each in rows
-        )
-    return _known((each.level, getattr(each, figure)) for each in rows)
+    apart = figure == "write_amplification" and len({each.column_family for each in rows}) > 1
+    names = (f"{each.column_family} {each.level}" if apart else each.level for each in rows)
+    return _known(zip(names, (getattr(each, figure) for each in rows), strict=True))
 
 
 def _known(values: Iterable[tuple[str, float | None]]) -> dict[str, float]:

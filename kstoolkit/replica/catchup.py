@@ -272,13 +272,9 @@ class CatchUp:
             total = reader.rows(window_ms)
             with telling(self.listeners, length_label(window_ms), total):
                 level = self._pass(level, reader, total, target)
-                level = replace(
-                    level,
-                    position=level.toward,
-                    toward=None,
-                    pieces_done=0,
-                    changed_ms=changed_ms if level.toward == target else None,
-                )
+                clock_ms = changed_ms if level.toward == target else None
+                level = replace(level, position=level.toward, changed_ms=clock_ms)
+                level = replace(level, toward=None, pieces_done=0)
                 self._save(level)
             done += total
         return done
@@ -412,12 +408,6 @@ def changelog_rows(
     A bundle has all that its key had before, as a replica's has; so the latest bundle of each key
     is kept in memory. ``path`` is a run's output folder, or its changelog folder. What there is
     none of is an InputError; a damaged file is a FormatError.
-
-    >>> list(changelog_rows("no/such", window="1 hour"))
-    Traceback (most recent call last):
-        ...
-    kstoolkit.errors.InputError: No changelog in 'no/such': no epoch=<number> folder lies there.
-    Hint: Give a run's output folder, or its changelog folder.
     """
     changelog, size_ms = Changelog.open(str(path)), as_window(window).size_ms
     known = changelog.window_lengths_ms()

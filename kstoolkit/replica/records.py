@@ -70,11 +70,9 @@ class UserCounts(Record):
         return format_span(length_ms / 1_000) if length_ms % 60_000 else format_duration(length_ms)
 
     def __repr__(self) -> str:
-        told = ", ".join(
-            f"{action_in_words(each)} {format_count(n)}" for each, n in self.counts.items()
-        )
-        start = self.window_start.isoformat()
-        return f"UserCounts({self.user!r}, {self.length} from {start}: {told or 'no counts'})"
+        told = [f"{action_in_words(each)} {format_count(n)}" for each, n in self.counts.items()]
+        start, counts = self.window_start.isoformat(), ", ".join(told) or "no counts"
+        return f"UserCounts({self.user!r}, {self.length} from {start}: {counts})"
 
 
 @dataclass(frozen=True, slots=True)

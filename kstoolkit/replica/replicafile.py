@@ -196,13 +196,11 @@ def segment_span_ms(window_ms: int, start_ms: int) -> range:
 
 def set_aside(folder: Path) -> Path:
     """Rename a damaged segment, so that somebody may look into it; return where it is now."""
-    for number in count(1):
-        aside = folder.with_name(f"{folder.name}.damaged-{number}")
-        if not aside.exists():
-            folder.rename(aside)
-            sync(folder.parent)
-            return aside
-    raise AssertionError  # count() does not end
+    names = (f"{folder.name}.damaged-{number}" for number in count(1))
+    aside = next(each for each in map(folder.with_name, names) if not each.exists())
+    folder.rename(aside)
+    sync(folder.parent)
+    return aside
 
 
 def remove_leftovers(replica: Path, state: ReplicaState) -> None:

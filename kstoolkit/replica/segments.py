@@ -35,7 +35,7 @@ import threading
 import weakref
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -254,13 +254,10 @@ class DiskSegment:
         texts: list[str] = []
         self._pieces = 0
         with translated(self.path):
-            for number in count():
-                piece = self._db.get(_piece(number))
-                if piece is None:
-                    return texts
+            while (piece := self._db.get(_piece(self._pieces))) is not None:
                 texts += json.loads(piece)
-                self._pieces = number + 1
-        raise AssertionError  # count() does not end
+                self._pieces += 1
+        return texts
 
     @property
     def mark(self) -> Mark | None:

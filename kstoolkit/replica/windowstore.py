@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from html import escape
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -308,18 +309,18 @@ class WindowReader(Closing, Viewed):
         key = _key(user, start_ms)
         segment_ms = _segment_of(kind, start_ms)
         found = self._opened.ask(
-            kind.size_ms, segment_ms, lambda segment: look_up(segment, key), _NOTHING
+            kind.size_ms, segment_ms, lambda each: look_up(each, key), _NOTHING
         )
         return counts_of(user, start_ms, start_ms + kind.size_ms, found)
 
     def _sessions(
-        self, user: str, kind: Session, since_ms: int | None, until_ms: int | None
+        self, user: str, kind: Session, since_ms: float = -inf, until_ms: float = inf
     ) -> list[UserCounts]:
         """Return a user's sessions that begin between two moments, the earliest first."""
         prefix, found = _key(user, 0)[:-_START_BYTES], list[UserCounts]()
         for segment_ms in self._opened.starts_ms(kind.size_ms):
             span = segment_span_ms(kind.size_ms, segment_ms)
-            if (since_ms or span.start) >= span.stop or (until_ms or span.start) < span.start:
+            if since_ms >= span.stop or until_ms < span.start:
                 continue
             (keys, values), actions = self._opened.ask(
                 kind.size_ms,
@@ -331,9 +332,7 @@ class WindowReader(Closing, Viewed):
             for name, start_ms, value in zip(names, starts.tolist(), values, strict=True):
                 if name == user:  # and no longer one that begins so
                     found += sessions_of(user, start_ms, (value, actions))
-        low, high = since_ms, until_ms
-        inside = [one for one in found if low is None or one.window_start_ms >= low]
-        inside = [one for one in inside if high is None or one.window_start_ms <= high]
+        inside = [one for one in found if since_ms <= one.window_start_ms <= until_ms]
         return sorted(inside, key=lambda one: (one.window_start_ms, one.window_end_ms))
 
     def _summed(self, counted: UserCounts, by: str | Sequence[str]) -> UserCounts:
@@ -400,10 +399,9 @@ class WindowReader(Closing, Viewed):
         kind = self._kind(window)
         since_ms = None if since is None else moment_ms(since)
         if isinstance(kind, Session):
-            begin_ms = None if since_ms is None else since_ms - max(_LOOK_BACK_MS, kind.longest_ms)
-            sessions = self._sessions(user, kind, begin_ms, None)
-            late = [one for one in sessions if since_ms is None or one.window_end_ms >= since_ms]
-            return Records(late, "sessions")
+            ends_ms = -inf if since_ms is None else since_ms
+            sessions = self._sessions(user, kind, ends_ms - max(_LOOK_BACK_MS, kind.longest_ms))
+            return Records([one for one in sessions if one.window_end_ms >= ends_ms], "sessions")
         since_ms = None if since_ms is None else kind.start_of(since_ms)
         found: list[UserCounts] = []
         for segment_ms in self._opened.starts_ms(kind.size_ms):
@@ -450,11 +448,9 @@ class WindowReader(Closing, Viewed):
         self, kind: Window, segment_ms: int, keys: list[bytes]
     ) -> tuple[list[bytes | None], list[str]]:
         nothing: tuple[list[bytes | None], list[str]] = ([None] * len(keys), [])
-
-        def question(segment: Segment) -> tuple[list[bytes | None], list[str]]:
-            return segment.get_many(keys), segment.actions
-
-        return self._opened.ask(kind.size_ms, segment_ms, question, nothing)
+        return self._opened.ask(
+            kind.size_ms, segment_ms, lambda each: (each.get_many(keys), each.actions), nothing
+        )
 
     def _pages(self, kind: Window, start_ms: int, page: int) -> Iterator[Records[UserCounts]]:
         found: list[UserCounts] = []
@@ -724,13 +720,10 @@ class WindowStore(WindowReader):
 
         Parameters
         ----------
-        changelog
-            A changelog, its folder, a run's output folder, or a topic:
-            :func:`~kstoolkit.kafka.outputs.kafka_changelog`.
+        changelog, listener
+            As of :meth:`restore`.
         every
             How often to look, in the background.
-        listener
-            Who is told how it goes.
 
         Raises
         ------

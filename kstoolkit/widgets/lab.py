@@ -193,9 +193,8 @@ class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
 
     def workload(self) -> Workload:
         told = {name: control.value for name, control in self.controls.items()}
-        return replace(
-            self._first, **told | {"writes_per_second": told["writes_per_second"] or None}
-        )
+        pace = told["writes_per_second"] or None
+        return replace(self._first, **told | {"writes_per_second": pace})
 
     def take(self, workload: Workload) -> None:
         """Show the fields of a workload, but for rows that are replayed."""
@@ -357,9 +356,8 @@ class CompactionLab(Panel):
         writes = counted(controls["writes"].value, "writes")
         tried = self._trying.names or self.profiles.names()
         chosen = ", ".join(_short_name(name) for name in tried)
-        return (
-            f"{controls['kind'].value}, {writes}; {chosen or 'no profiles'}: {self._trying.state}"
-        )
+        what = f"{controls['kind'].value}, {writes}"
+        return f"{what}; {chosen or 'no profiles'}: {self._trying.state}"
 
     def _set_running(self, *, running: bool) -> None:
         self.button.disabled, self.cancelling.disabled = running, not running

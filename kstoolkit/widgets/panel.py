@@ -324,7 +324,7 @@ _STYLE = (
   border-collapse: collapse; font-size: 12px; line-height: 1.4; }
 .kst-panel th, .kst-panel td, .kst-static.kst-static table th, .kst-static.kst-static table td {
   padding: 2px 10px 2px 0; text-align: left; vertical-align: top; overflow-wrap: break-word; }
-.kst-panel .kst-facts td, .kst-static.kst-static table.kst-facts td { overflow-wrap: anywhere; }
+.kst-panel .kst-facts td, .kst-static.kst-static .kst-facts table td { overflow-wrap: anywhere; }
 .kst-panel .kst-facts td:first-child { white-space: nowrap; }
 .kst-panel .kst-scrolls, .kst-static .kst-scrolls { overflow-x: auto; }
 .kst-panel caption, .kst-static caption { text-align: left; white-space: nowrap; }

@@ -218,13 +218,8 @@ def _at(store: OpenedStore, version: int) -> SparkStore:
 def _told(given: OpenedStore) -> dict[str, Any]:
     """Return how a store was told to be read, for opening it once more."""
     told = given.read_as
-    named = {
-        "kind": told.kind,
-        "key_serde": told.key_serde,
-        "value_serde": told.value_serde,
-        "window_size": told.window_size_ms,
-        "column_family": told.column_family,
-    }
+    alike = ("kind", "key_serde", "value_serde", "column_family")
+    named = {name: getattr(told, name) for name in alike} | {"window_size": told.window_size_ms}
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -263,8 +258,7 @@ class _Controls:
         self.choices_of(None)
 
     def asking(self) -> list[Widget]:
-        serdes = [self.key_serde, self.value_serde, self.window_size]
-        return [*serdes, self.version, self.family, self.sought, self.by]
+        return [*self.rows()[0], self.sought, self.by]
 
     def rows(self) -> list[list[Widget]]:
         return [

@@ -30,6 +30,7 @@ from kstoolkit.widgets.panel import (
     Shown,
     button,
     pictures,
+    table_html,
     wrapping,
 )
 from kstoolkit.widgets.storerows import StoreGrowth, StoreRows
@@ -314,13 +315,8 @@ def _facts_of_reading(store: OpenedStore) -> list[_Fact]:
 
 def _facts_html(name: str, facts: Sequence[_Fact]) -> Html:
     """Return facts as a table: why something is unknown may take more than a cell of the data."""
-    names = (Html("store"), isolated(name, _LONGEST_FACT))
-    head = element("tr", *(element("th", each, scope="col") for each in names))
-    rows = [
-        element("tr", element("td", what), element("td", isolated(said, _LONGEST_FACT)))
-        for what, said in facts
-    ]
-    return element("table", element("thead", head), element("tbody", *rows), class_="kst-facts")
+    names = ("store", isolated(name, _LONGEST_FACT))
+    return element("div", table_html(names, facts, longest=_LONGEST_FACT), class_="kst-facts")
 
 
 def _facts_of_group(node: _Node) -> list[_Fact]:

@@ -19,9 +19,10 @@ import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders, Changelog
 from kstoolkit.counters.counters import Counters
 from kstoolkit.events.event import letters
+from kstoolkit.formats.countblock import to_ipc
 from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.operator import COUNTS, OUTPUT_DDL, View, _limited
-from kstoolkit.pipeline.shuffle import DEAD_LETTERS, to_ipc
+from kstoolkit.pipeline.shuffle import DEAD_LETTERS
 from kstoolkit.pipeline.sink import Sink
 from tests.pipeline.harness import ROOT
 

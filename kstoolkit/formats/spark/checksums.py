@@ -150,8 +150,7 @@ def _of_stripes(words: NDArray[np.uint32], seed: np.uint32) -> NDArray[np.uint32
         lanes += words[:, at : at + 4] * _P2
         lanes = _rotated(lanes, 13) * _P1
     turned = [_rotated(lanes[:, n], bits) for n, bits in enumerate((1, 7, 12, 18))]
-    total: NDArray[np.uint32] = turned[0] + turned[1] + turned[2] + turned[3]
-    return total
+    return np.asarray(turned[0] + turned[1] + turned[2] + turned[3])
 
 
 def _tail(found: NDArray[np.uint32], rest: NDArray[np.uint8]) -> NDArray[np.uint32]:

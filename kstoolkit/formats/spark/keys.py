@@ -392,13 +392,7 @@ def written_key(key: Struct, encoder: KeyEncoder, value: Any) -> bytes:
 
 
 def written_row(columns: Struct, cells: Sequence[Any]) -> bytes:
-    """Return a row of values, one a column, each such as its column can hold.
-
-    >>> from kstoolkit.formats.spark.types import schema_of
-    >>> row = schema_of({"type": "struct", "fields": [{"name": "n", "type": "integer"}]})
-    >>> written_row(row, [7]).hex(), written_row(row, [None]).hex()
-    ('00000000000000000700000000000000', '01000000000000000000000000000000')
-    """
+    """Return a row of values, one a column, each such as its column can hold."""
     kinds = [field.type for field in columns.fields]
     return _laid_out(_bits(cells), kinds, cells, [_WORD] * len(kinds), is_row=True)
 

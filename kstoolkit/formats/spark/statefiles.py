@@ -115,9 +115,8 @@ def read_changelog(raw: bytes) -> StateChangelog:
         lineage = _lineage(head) if version > 2 else ()  # noqa: PLR2004 - names of versions
     rest = first[head.at :]
     most = _FREE_BYTES + _LARGEST_CHANGELOG_RATIO * len(raw)
-    return StateChangelog(
-        version, lineage, _changes(rest, chunks, most, is_typed=version in _TYPED)
-    )
+    changes = _changes(rest, chunks, most, is_typed=version in _TYPED)
+    return StateChangelog(version, lineage, changes)
 
 
 def _lineage(head: JavaData) -> tuple[tuple[int, str], ...]:
@@ -151,9 +150,8 @@ def _longer(rest: bytes, chunks: Iterator[bytes], most: int) -> bytes:
         parts.append(chunk)
         size += len(chunk)
     if len(parts) == 1 or len(rest) > most:
-        message = (
-            f"A {_CHANGELOG} that ends within a change, {len(rest):,} bytes after its beginning."
-        )
+        where = f"within a change, {len(rest):,} bytes after its beginning"
+        message = f"A {_CHANGELOG} that ends {where}."
         raise FormatError(message, hint=_CUT_OFF)
     return b"".join(parts)
 

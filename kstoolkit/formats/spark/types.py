@@ -93,12 +93,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Columns, all of them or some, of rows of ``count`` columns.
-
-    >>> key = schema_of('{"type": "struct", "fields": [{"name": "user", "type": "string"}]}')
-    >>> key.names, key.count
-    (['user'], 1)
-    """
+    """Columns, all of them or some, of rows of ``count`` columns."""
 
     fields: tuple[Field, ...]
     count: int

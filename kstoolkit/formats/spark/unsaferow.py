@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.formats.columns import ByteColumn, Decoded, except_at, run_edges
+from kstoolkit.formats.columns import ByteColumn, Decoded, except_at, is_utf8, run_edges
 from kstoolkit.formats.serdes import Serde
 from kstoolkit.formats.spark.types import (
     INTERVAL,
@@ -107,8 +107,7 @@ class RowReading:
     ) -> NDArray[np.bool_]:
         """Return whether the bit of this index is set in the bits that begin at these places."""
         octets = self.numbers(at + index // 8, "<u1", has).astype(np.int64)
-        found: NDArray[np.bool_] = (octets >> (index % 8)) & 1 == 1
-        return found
+        return np.asarray((octets >> (index % 8)) & 1 == 1)
 
     def require(self, cells: RowCells, fine: NDArray[np.bool_], why: str) -> RowCells:
         """Return the cells that are fine; the rows of the others have a problem."""
@@ -166,18 +165,10 @@ def _strings(reading: RowReading, raw: pa.Array, cells: RowCells) -> pa.Array:
     try:
         return raw.cast(pa.large_string())
     except pa.ArrowInvalid:
-        fine = np.array([_is_text(cell) for cell in raw.to_pylist()], dtype=bool)
+        fine = np.array([is_utf8(cell or b"") for cell in raw.to_pylist()], dtype=bool)
         kept = reading.require(cells, fine, "a string that is no UTF-8")
         raw = ByteColumn(reading.data, kept.starts, kept.ends, ~kept.has).to_arrow()
         return raw.cast(pa.large_string())
-
-
-def _is_text(cell: bytes | None) -> bool:
-    try:
-        (cell or b"").decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _decimals(reading: RowReading, arrow: pa.DataType, cells: RowCells) -> pa.Array:
@@ -369,8 +360,7 @@ def _bitset_bytes(count: Any) -> Any:
 
 
 def _fixed_bytes(count: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    fixed: NDArray[np.int64] = WORD_BYTES + _bitset_bytes(count) + count * width
-    return fixed
+    return np.asarray(WORD_BYTES + _bitset_bytes(count) + count * width)
 
 
 def _is_raw_word(kind: SparkType) -> TypeGuard[Unread]:

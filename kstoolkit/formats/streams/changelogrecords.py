@@ -126,11 +126,6 @@ def recognise_records(keys: ByteColumn, values: ByteColumn) -> Recognised:
     """Return what kind of store the latest records of keys are of, how sure that is, and why.
 
     A versioned store's look like a key-value store's: it has to be told.
-
-    >>> key = ByteColumn.of([bytes.fromhex("410000018bcfe5680000000000")])
-    >>> value = ByteColumn.from_arrow(restored_values([b"42"], [1700000000000], [None]))
-    >>> recognise_records(key, value).kind
-    <Kind.WINDOW: 'window'>
     """
     if not len(keys):
         return Recognised(Kind.KEY_VALUE, _BY_NOTHING, ("the topic holds no records",))

@@ -115,13 +115,7 @@ def window_keys(keys: ByteColumn) -> KeyParts:
 
 
 def session_keys(keys: ByteColumn) -> KeyParts:
-    """Return what is in the keys of a session store.
-
-    >>> key = bytes.fromhex("410000018bcfe652600000018bcfe56800")
-    >>> parts = session_keys(ByteColumn.of([key]))
-    >>> parts.key.to_list(), parts.end_ms - parts.start_ms
-    ([b'A'], array([60000]))
-    """
+    """Return what is in the keys of a session store."""
     fits = keys.lengths >= _SESSION_BYTES
     return KeyParts(
         keys.part(end=-_SESSION_BYTES),
@@ -134,14 +128,8 @@ def session_keys(keys: ByteColumn) -> KeyParts:
 
 
 def time_ordered_window_keys(keys: ByteColumn) -> KeyParts:
-    """Return what is in the keys of a window store that is ordered by time.
-
-    >>> base, index = "000000018bcfe568004100000000", "01410000018bcfe5680000000000"
-    >>> parts = time_ordered_window_keys(ByteColumn.of([bytes.fromhex(base), bytes.fromhex(index)]))
-    >>> parts.key.to_list(), parts.start_ms.tolist(), parts.is_index.tolist()
-    ([b'A', b'A'], [1700000000000, 1700000000000], [False, True])
-    """
-    base, index, problems = _prefixes(keys, _WINDOW_BYTES + 1, "13 bytes of a time-ordered window")
+    """Return what is in the keys of a window store that is ordered by time."""
+    base, index, problems = _prefixes(keys, _WINDOW_BYTES + 1, "window")
     starts = integers_of(base, keys, 8, at=1) + integers_of(index, keys, 8, at=-12)
     return KeyParts(
         either(base, keys.part(9, -4), keys.part(1, -_WINDOW_BYTES)),
@@ -154,16 +142,8 @@ def time_ordered_window_keys(keys: ByteColumn) -> KeyParts:
 
 
 def time_ordered_session_keys(keys: ByteColumn) -> KeyParts:
-    """Return what is in the keys of a session store that is ordered by time.
-
-    >>> key = bytes.fromhex("000000018bcfe652600000018bcfe5680041")
-    >>> parts = time_ordered_session_keys(ByteColumn.of([key]))
-    >>> parts.key.to_list(), parts.start_ms.tolist(), parts.end_ms.tolist()
-    ([b'A'], [1700000000000], [1700000060000])
-    """
-    base, index, problems = _prefixes(
-        keys, _SESSION_BYTES + 1, "17 bytes of a time-ordered session"
-    )
+    """Return what is in the keys of a session store that is ordered by time."""
+    base, index, problems = _prefixes(keys, _SESSION_BYTES + 1, "session")
     return KeyParts(
         either(base, keys.part(_SESSION_BYTES + 1), keys.part(1, -_SESSION_BYTES)),
         integers_of(base, keys, 8, at=9) + integers_of(index, keys, 8, at=-8),
@@ -182,7 +162,8 @@ def _prefixes(
     fits = keys.lengths >= shortest
     base, index = fits & (first == 0), fits & (first == 1)
     problems = said_of(fits & ~base & ~index, _NEITHER)
-    return base, index, problems | said_of(~fits, f"the key is shorter than the {what}")
+    why = f"the key is shorter than the {shortest} bytes of a time-ordered {what}"
+    return base, index, problems | said_of(~fits, why)
 
 
 _NO_START = "the key is shorter than the 8 bytes of its window's start"

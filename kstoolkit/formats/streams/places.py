@@ -100,9 +100,8 @@ def _lines(content: bytes) -> list[str]:
 def _entry(line: str) -> tuple[tuple[str, int], int]:
     fields = line.split()
     if len(fields) != _FIELDS:
-        message = (
-            f"A line of a checkpoint file has {len(fields)} fields, not {_FIELDS}: {line[:80]!r}."
-        )
+        has = f"has {len(fields)} fields, not {_FIELDS}"
+        message = f"A line of a checkpoint file {has}: {line[:80]!r}."
         raise _damaged(message)
     return (fields[0], _whole_number(fields[1])), _whole_number(fields[2])
 
@@ -131,9 +130,8 @@ def _read_position(blob: bytes) -> Position:
         version = cursor.byte()
         if version:
             raise foreign_version(_POSITION, version, 0, "Kafka Streams")
-        return dict(
-            pair for _ in range(cursor.count(_TOPIC_BYTES, "topics")) for pair in _pairs(cursor)
-        )
+        topics = cursor.count(_TOPIC_BYTES, "topics")
+        return dict(pair for _ in range(topics) for pair in _pairs(cursor))
     except FormatError as error:
         if error.hint:
             raise

@@ -107,9 +107,8 @@ def _hint_of(store: str) -> _Hint | None:
     """Return what the name of a store says of its kind; None if it says nothing."""
     for pattern, what, kinds in _GENERATED:
         if re.fullmatch(pattern, store, re.DOTALL):
-            return _Hint(
-                kinds, f"the name {store!r}, by Kafka Streams for {what}", is_generated=True
-            )
+            why = f"the name {store!r}, by Kafka Streams for {what}"
+            return _Hint(kinds, why, is_generated=True)
     for ending, what, kinds in _ENDINGS:
         if store.endswith(ending):
             why = f"a name that ends in {ending!r}, as those of {what} do"
@@ -213,8 +212,7 @@ def _between(numbers: pa.Array | None, first: int, after: int) -> NDArray[np.boo
 
 
 def _true(mask: pa.Array) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = pc.fill_null(mask, fill_value=False).to_numpy(zero_copy_only=False)
-    return found
+    return np.asarray(pc.fill_null(mask, fill_value=False).to_numpy(zero_copy_only=False))
 
 
 _WINDOWS = "every window begins in the segment"

@@ -206,15 +206,6 @@ def split_buffer(keys: ByteColumn, values: ByteColumn) -> RowColumns:
 
     The details are ``topic``, ``partition`` and ``offset`` of where it came from, ``prior`` and
     ``old``, the values before it, and ``sequence``.
-
-    >>> key = ByteColumn.of([bytes.fromhex("000000018bcfe568004100000000")])
-    >>> value = bytes.fromhex(
-    ...     "0000018bcfe568000000000000000007" "00000002696e" "00000000" "00000000"
-    ...     "ffffffff" "ffffffff" "000000017a"
-    ... )
-    >>> rows = split_buffer(key, ByteColumn.of([value]))
-    >>> rows.key.to_list(), rows.value.to_list(), rows.details["topic"].to_pylist()
-    ([b'A'], [b'z'], ['in'])
     """
     parts = time_ordered_window_keys(keys)
     problems = said_of(parts.is_index, "the key begins with 01, and there is no index here")
