@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kstoolkit.cli.results import nothing_found
-from kstoolkit.cli.terminal import INTERRUPTED, TERMINATED, Terminated, asked_to_stop, note, say
+from kstoolkit.cli.terminal import (
+    INTERRUPTED,
+    TERMINATED,
+    Terminated,
+    asked_to_stop,
+    note,
+    say,
+    say_lines,
+)
 from kstoolkit.errors import InputError, RunFailed
 from kstoolkit.events.topics import Topic
 from kstoolkit.pipeline.failure import Restart
@@ -34,6 +42,9 @@ if TYPE_CHECKING:
 
 _EVERY_SECONDS = 2.0
 _LEAST_SECONDS, _TRIGGERS = 300.0, 10
+_TOP = 5
+_LOOK_SECONDS = 0.5
+_GO_ON = "The same command goes on from here."
 
 
 class _AliveFile:
@@ -58,19 +69,11 @@ class _AliveFile:
         if batch != self._batch or run.rests:
             self._batch, self._ended = batch, now
         if now - self._ended <= self._well_seconds:
-            self._touch()
-
-    def _touch(self) -> None:
-        try:
-            self._path.touch()
-        except OSError as error:
-            message = f"The alive file {str(self._path)!r} can't be written: {error.strerror}."
-            raise InputError(message, hint="Give another --alive-file.") from error
-
-
-_TOP = 5
-_LOOK_SECONDS = 0.5
-_GO_ON = "The same command goes on from here."
+            try:
+                self._path.touch()
+            except OSError as error:
+                message = f"The alive file {str(self._path)!r} can't be written: {error.strerror}."
+                raise InputError(message, hint="Give another --alive-file.") from error
 
 
 def events_before(out: str) -> int | None:
@@ -168,7 +171,6 @@ def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 def _wait(run: Run, asked: Event, alive: _AliveFile | None) -> None:
-    """Wait until somebody asks a live run to stop."""
     while not asked.wait(_LOOK_SECONDS):
         if not run.is_active and not asked.is_set():
             raise run.failure() or RunFailed("The run has ended by itself.", hint=_GO_ON)
@@ -179,11 +181,12 @@ def _wait(run: Run, asked: Event, alive: _AliveFile | None) -> None:
 def tell(run: Run, out: str, events_before: int | None) -> None:
     """Print what a run came to, its foremost incidents, and what to type next."""
     summary = run.summary()
-    for line in str(summary).splitlines():
-        say(line)
+    say_lines(str(summary))
     if events_before:
         say()
-        say(_added(summary.events - events_before))
+        events = summary.events - events_before
+        new = f"{format_count(events)} of the events are new; the rest was counted before."
+        say(new if events else "No events were added: every file there had been counted before.")
     say()
     found = run.incidents()
     say(_heading(len(found), summary.unjudged))
@@ -195,12 +198,6 @@ def tell(run: Run, out: str, events_before: int | None) -> None:
     width = max(len(command) for command, _ in steps)
     for command, what in steps:
         say(f"  {command:<{width}}  {what}")
-
-
-def _added(events: int) -> str:
-    if not events:
-        return "No events were added: every file there had been counted before."
-    return f"{format_count(events)} of the events are new; the rest was counted before."
 
 
 def _heading(found: int, unjudged: int) -> str:

@@ -13,7 +13,7 @@ from kstoolkit.cli import options
 from kstoolkit.cli.options import argument, optional
 from kstoolkit.cli.results import announce, opened
 from kstoolkit.cli.stores import moment_given
-from kstoolkit.cli.terminal import note, print_json, say
+from kstoolkit.cli.terminal import note, print_json, say, tell
 from kstoolkit.errors import InputError
 from kstoolkit.records import counted
 
@@ -57,7 +57,7 @@ def incidents(
         for each in top:
             say(each.heading)
             say(f"  {each.sentence}")
-        announce(len(top), len(found), "incidents", "--json prints all; --limit N more")
+        announce(len(top), len(found), "incidents")
 
 
 def mark(
@@ -126,8 +126,4 @@ def story(
     if not told.events and not len(told.incidents):
         message = f"Nothing is counted of {user!r}."
         raise InputError(message, hint="Give a name as kstoolkit users prints it.")
-    if as_json:
-        print_json([told.to_dict()])
-    else:
-        for line in str(told).splitlines():
-            say(line)
+    tell(told, as_json=as_json)

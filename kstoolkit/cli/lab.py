@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import (
-    AS_JSON,
-    AS_JSON_OBJECT,
-    SCRATCH,
-    argument,
-    hidden,
-    optional,
-    size,
-)
+from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, SCRATCH, argument, hidden, optional, size
 from kstoolkit.cli.terminal import note, print_json, print_table, say, say_lines
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.rocksdb.profiles.java import not_in_java

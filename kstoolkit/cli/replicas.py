@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from kstoolkit.windows import Window
 
 
-_SHOW_SECONDS = 0.5
-
-
 def _keep_up(
     standby: Standby, *, quiet: bool, told: Callable[[Lag, int], None] | None = None
 ) -> int:
@@ -57,7 +54,7 @@ def _keep_up(
             if standby.records > expired_at:
                 expired_at = standby.records
                 dropped += standby.expire()
-            asked.wait(_SHOW_SECONDS)
+            asked.wait(0.5)
     return dropped
 
 
@@ -126,7 +123,9 @@ def restore(
     that hold the counts), disk_bytes (all that the segments take, as du counts), epoch, batch,
     dropped.
     """
-    _check_every(every, follow=follow)
+    if every is not None and not follow:
+        message = "--every says how often to look for what is new, but --follow is missing."
+        raise ConfigurationError(message, hint="Add --follow, or leave --every out.")
     keep = None if retention is None else kept(retention)
     from kstoolkit.replica.windowstore import WindowStore  # noqa: PLC0415 - loads RocksDB
 
@@ -185,12 +184,6 @@ def kept(retention: str) -> dict[Duration | Window, Duration]:
         message = f"--retention {retention!r} does not name each window once, with a duration."
         raise ConfigurationError(message, hint="Write '1 minute=2 days,1 hour=30 days'.")
     return named
-
-
-def _check_every(every: str | None, *, follow: bool) -> None:
-    if every is not None and not follow:
-        message = "--every says how often to look for what is new, but --follow is missing."
-        raise ConfigurationError(message, hint="Add --follow, or leave --every out.")
 
 
 def _warn_of_unknown(keep: Iterable[Duration | Window], windows: tuple[str, ...]) -> None:

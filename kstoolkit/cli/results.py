@@ -35,6 +35,7 @@ from kstoolkit.cli.terminal import (
     print_table,
     print_texts,
     say,
+    tell,
 )
 from kstoolkit.environment import doctor as diagnosed
 from kstoolkit.errors import (
@@ -59,7 +60,10 @@ if TYPE_CHECKING:
 
 
 _ROWS_AT_A_TIME = 50_000
-_WIDEST_RECORD = 200
+_REAL_SAMPLES = ("wikiticker",)
+
+
+Packing = StrEnum("Packing", ["gzip", "zstd", "none"])
 
 
 def counts(
@@ -90,7 +94,11 @@ def counts(
     """
     _check_one_format("--csv", are_both=as_json and as_csv)
     run = opened(out, kafka_config)
-    chosen = run.window(_required(window, run))
+    if window is None:
+        message = "Which window? --window is missing."
+        windows = ", ".join(repr(label) for label in run.settings.windows)
+        raise ConfigurationError(message, hint=f"This run has: {windows}.")
+    chosen = run.window(window)
     chosen_by, chosen_where = by_given(by, total=total), where_given(where)
     with as_notes(LimitedResultWarning, "Note: "):
         found = run.counts(chosen, user=user, by=chosen_by, where=chosen_where, limit=None)
@@ -178,15 +186,11 @@ def what_if(
     from kstoolkit.pipeline.whatif import what_if as asked  # noqa: PLC0415 - loads pandas
 
     found = asked(opened(out, kafka_config), rules, since=moment_given(since))
-    if as_json:
-        print_json([found.to_dict()])
-        return
-    for line in str(found).splitlines():
-        say(line)
-    for name, some in (("gained", found.gained), ("lost", found.lost)):
+    tell(found, as_json=as_json)
+    for name, some in () if as_json else (("gained", found.gained), ("lost", found.lost)):
         for each in some.top(limit):
             say(f"{name}: {each.sentence}")
-        announce(min(limit, len(some)), len(some), name, "--json prints all; --limit N more")
+        announce(min(limit, len(some)), len(some), name)
 
 
 def evaluate(
@@ -271,7 +275,7 @@ def users(
     top = ranked.head(limit)
     cells = [[u, f"{s:.1f}", why] for u, s, why in top[["user", "score", "reason"]].to_numpy()]
     print_table(["user", "score", "why"], cells, right="score")
-    announce(len(top), len(ranked), "users", "--json prints all; --limit N more")
+    announce(len(top), len(ranked), "users")
 
 
 def summary(out: str = options.OUT, as_json: bool = options.AS_JSON_OBJECT) -> None:
@@ -280,12 +284,7 @@ def summary(out: str = options.OUT, as_json: bool = options.AS_JSON_OBJECT) -> N
     The fields of --json: events, late (by window), dead_letters (reason to count), batches, and
     more. Null is unknown.
     """
-    figures = opened(out).summary()
-    if as_json:
-        print_json([figures.to_dict()])
-    else:
-        for line in str(figures).splitlines():
-            say(line)
+    tell(opened(out).summary(), as_json=as_json)
 
 
 def dead_letters(
@@ -383,7 +382,7 @@ def _show_letters(counts: dict[str, int], samples: Sequence[Mapping[str, Any]], 
     say()
     cells = []
     for each in samples:
-        record = shortened(each["raw"] or each["detail"] or "", _WIDEST_RECORD)
+        record = shortened(each["raw"] or each["detail"] or "", 200)
         cells.append([format_count(each["batch"]), each["reason"], each["file"] or "", record])
     print_table(["batch", "reason", "file", "record"], cells, right="batch")
     more = "; --limit N more" if len(samples) == limit else ""
@@ -410,8 +409,7 @@ def _print_findings(found: Findings, none: str, *, as_json: bool, limit: int) ->
     else:
         for number, finding in enumerate(found.top(limit), start=1):
             say(f"{number:>2}. {finding.sentence}")
-        more = "--json prints all; --limit N more"
-        announce(min(limit, len(found)), len(found), "findings", more)
+        announce(min(limit, len(found)), len(found), "findings")
 
 
 def opened(out: str, kafka_config: str | None = None) -> Run:
@@ -419,14 +417,6 @@ def opened(out: str, kafka_config: str | None = None) -> Run:
     from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads pandas
 
     return load_run(out, options=settings_in(kafka_config))
-
-
-def _required(window: str | None, run: Run) -> str:
-    if window is None:
-        message = "Which window? --window is missing."
-        windows = ", ".join(repr(label) for label in run.settings.windows)
-        raise ConfigurationError(message, hint=f"This run has: {windows}.")
-    return window
 
 
 def _check_one_format(flag: str, *, are_both: bool) -> None:
@@ -465,7 +455,9 @@ def _show_counts(found: pd.DataFrame, limit: int, *, with_ends: bool) -> None:
     announce(len(top), len(found), "counts", "--json and --csv print all; --limit N more")
 
 
-def announce(shown: int, there: int, what: str, how: str) -> None:
+def announce(
+    shown: int, there: int, what: str, how: str = "--json prints all; --limit N more"
+) -> None:
     """Say that not all are shown, and how all can be."""
     if shown < there:
         say(f"{format_count(shown)} of {format_count(there)} {what} are shown; {how}.")
@@ -505,19 +497,9 @@ def doctor(as_json: bool = options.AS_JSON_OBJECT) -> None:
     ok, found, problem and remedy (null where there is none).
     """
     diagnosis = diagnosed()
-    if as_json:
-        print_json([diagnosis.to_dict()])
-    else:
-        for line in repr(diagnosis).splitlines():
-            say(line)
+    tell(diagnosis, as_json=as_json)
     if not diagnosis.ok:
         raise typer.Exit(FAULT)
-
-
-_REAL_SAMPLES = ("wikiticker",)
-
-
-Packing = StrEnum("Packing", ["gzip", "zstd", "none"])
 
 
 def simulate(
@@ -553,13 +535,20 @@ def simulate(
     Columns: time, user, action. The labels say who is abnormal, how and when: bursts,
     ramps, low-and-slow robots, floods by new users, shared accounts.
     """
+    from kstoolkit.events import sample as fixed  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.events.simulator import simulate as simulated  # noqa: PLC0415
+
     what = _given(event_count=events, users=users, duration=duration, seed=seed, world=world)
     how = _given(files=files)
     if file_format is not None:
         how["format"] = file_format.value
     if compression is not None:
         how["compression"] = None if compression is Packing.none else compression.value
-    written = _write_sample(out, what | how) if sample else _write(out, what, how)
+    if sample and what | how:
+        message = "--sample makes the sample that comes along, which is fixed."
+        raise ConfigurationError(message, hint="Leave out the options that change what is made.")
+    make = fixed.write_sample if sample else simulated(**what).write
+    written = make(out if sample else f"{out}/events", **how)
     folder, labels = written[0].parent, written[-1]
     say(f"Events in {folder}: {format_count(len(written) - 1)} file(s); labels in {labels}.")
     _propose(folder, action="action")
@@ -587,21 +576,6 @@ def fetch(
 
 def _given(**told: Any) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
-
-
-def _write_sample(out: str, given: dict[str, Any]) -> list[Path]:
-    from kstoolkit.events.sample import write_sample  # noqa: PLC0415 - loads Arrow
-
-    if given:
-        message = "--sample makes the sample that comes along, which is fixed."
-        raise ConfigurationError(message, hint="Leave out the options that change what is made.")
-    return write_sample(out)
-
-
-def _write(out: str, what: dict[str, Any], how: dict[str, Any]) -> list[Path]:
-    from kstoolkit.events.simulator import simulate as simulated  # noqa: PLC0415 - loads Arrow
-
-    return simulated(**what).write(f"{out}/events", **how)
 
 
 def _propose(path: Path, *, action: str) -> None:

@@ -216,9 +216,8 @@ def _check_bounded(**told: object) -> None:
     """Raise if an option is given that means nothing without --follow."""
     for name, given in told.items():
         if given is not None:
-            message = (
-                f"{Option(name).at_terminal} is for a run without an end, but --follow is missing."
-            )
+            flag = Option(name).at_terminal
+            message = f"{flag} is for a run without an end, but --follow is missing."
             raise ConfigurationError(message, hint="Add --follow, or leave it out.")
 
 

@@ -58,6 +58,8 @@ _UNSEEN = re.compile(
 )
 """Controls, directions, and what takes no room; not the joiners that scripts and emoji need."""
 
+_PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 600.0, 0.5, 10.0
+
 
 def accept_any_text() -> None:
     """Let stdout and stderr take any text: what their encoding has not is written as escapes."""
@@ -111,6 +113,14 @@ def say_lines(text: str, indent: str = "") -> None:
         say(f"{indent}{line}")
 
 
+def tell(told: Any, *, as_json: bool) -> None:
+    """Print a record as one JSON object, or in its own words."""
+    if as_json:
+        print_json([told.to_dict()])
+    else:
+        say_lines(str(told))
+
+
 def note(text: str) -> None:
     """Print a line to stderr, beside the result."""
     sys.stderr.write(f"{_visible(text)}\n")
@@ -130,7 +140,9 @@ def print_csv(fields: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     stream = _exact_stdout()
     writer = csv.DictWriter(stream, fields, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(_shown(row) if stream.isatty() else row for row in rows)
+    if stream.isatty():
+        rows = ({n: _visible(c) if isinstance(c, str) else c for n, c in r.items()} for r in rows)
+    writer.writerows(rows)
 
 
 def print_texts(texts: Iterable[str]) -> None:
@@ -144,10 +156,6 @@ def _exact_stdout() -> TextIO:
     if not stream.isatty() and isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding="utf-8")
     return stream
-
-
-def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> None:
@@ -165,16 +173,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: 
         row[:-1] = [_cut(cell) for cell in row[:-1]]
     widths = [max(map(_width, column)) for column in zip(*shown, strict=True)]
     for row in shown:
-        cells = [
-            _padded(cell, width, right=name == right)
-            for name, cell, width in zip(header, row, widths, strict=True)
-        ]
+        cells = []
+        for name, cell, width in zip(header, row, widths, strict=True):
+            padding = " " * (width - _width(cell))
+            cells.append(padding + cell if name == right else cell + padding)
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
-
-
-def _padded(cell: str, width: int, *, right: bool) -> str:
-    padding = " " * (width - _width(cell))
-    return padding + cell if right else cell + padding
 
 
 def _cut(cell: str) -> str:
@@ -274,8 +277,10 @@ def ending(command: Callable[Given, None]) -> Callable[Given, None]:
 @contextmanager
 def _terminable() -> Iterator[None]:
     """Let SIGTERM end what runs as Ctrl-C does, unless somebody minds it already."""
-    is_main = current_thread() is main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    if (
+        current_thread() is not main_thread()
+        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
         yield
         return
     heard = -_AGAIN_S
@@ -321,12 +326,9 @@ def _explain(error: Exception) -> int:
         note(f"Hint: {in_flags(hint)}")
     if isinstance(error, RestartsSpent):
         return _TRY_LATER
-    return MISTAKE if isinstance(error, UserError) or _is_of_a_path(error) else FAULT
-
-
-def _is_of_a_path(error: Exception) -> bool:
-    """Return whether the system refuses a path: it is too long, say, or not for this user."""
-    return error.errno in _OF_PATHS if isinstance(error, OSError) else _has_null(error)
+    # The system refuses a path: it is too long, say, or not for this user.
+    of_path = error.errno in _OF_PATHS if isinstance(error, OSError) else _has_null(error)
+    return MISTAKE if isinstance(error, UserError) or of_path else FAULT
 
 
 def _has_null(error: Exception) -> bool:
@@ -378,9 +380,6 @@ def as_notes(kind: type[Warning], begin: str = "") -> Iterator[None]:
         warnings.simplefilter("always", kind)
         warnings.showwarning = shown  # type: ignore[assignment] # what it names is passed on
         yield
-
-
-_PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 600.0, 0.5, 10.0
 
 
 @dataclass(slots=True)

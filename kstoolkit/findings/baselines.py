@@ -126,6 +126,11 @@ _MOST_OF_SECOND, _MOST_BESIDES = 2, 5
 _CLIPPED_AT = 5
 """In how busy all are, no count is more than so many times what is usual for it, or than five."""
 
+_HISTORY = ("n", "sum", "sum_of_squares", "second", "cosine", "sine")
+_WINDOW = ("size_ms", "every_ms", "closed_ms")
+_GROUP = b"group"
+_FIRSTS = ("number", "sum", "sum_of_squares")
+
 
 @dataclass(slots=True, eq=False)
 class Cells:
@@ -299,12 +304,6 @@ class Closed:
     newcomers: pa.Table
 
 
-_HISTORY = ("n", "sum", "sum_of_squares", "second", "cosine", "sine")
-_WINDOW = ("size_ms", "every_ms", "closed_ms")
-_GROUP = b"group"
-_FIRSTS = ("number", "sum", "sum_of_squares")
-
-
 @dataclass(slots=True, eq=False)
 class Baselines:
     """The baselines of one bucket of users for one kind of window.
@@ -405,7 +404,9 @@ class Baselines:
         if until_ms < _FOREVER:
             moments += self._moments(since_ms, until_ms)
         self.closed_ms = until_ms
-        self._evict(until_ms)
+        stays = self.cells.last_ms >= until_ms - self._remembered_ms
+        if not stays.all():
+            self.cells.keep(stays)
         columns = np.array(facts, np.int64).reshape(-1, len(FACTS_SCHEMA)).T
         return Closed(
             _beside(counts, history).filter(pa.array(count >= floor)),
@@ -420,7 +421,8 @@ class Baselines:
         start = integers(counts, "window_start_ms")
         cell = self.cells.known(*self._names(counts))
         history = np.zeros((len(_HISTORY), len(start)))
-        known = (cell >= 0) & (self._last_ms(cell) >= start - self._remembered_ms)
+        last_ms = np.append(self.cells.last_ms, _NEVER)[cell]
+        known = (cell >= 0) & (last_ms >= start - self._remembered_ms)
         cell, start = cell[known], start[known]
         n = self._windows(cell, np.minimum(start, self.closed_ms))
         aged = self._age(start - self.cells.last_ms[cell]) * self.cells.second[cell]
@@ -560,21 +562,12 @@ class Baselines:
     def _remembered_ms(self) -> int:
         return max(_REMEMBERED_MS, _REMEMBERED_WINDOWS * self.every_ms)
 
-    def _last_ms(self, cell: Integers) -> Integers:
-        """Return when each cell did something last; never, where there is none."""
-        return np.append(self.cells.last_ms, _NEVER)[cell]
-
     def _age(self, passed_ms: Integers) -> Floats:
         return np.power(_AGE_PER_HOUR, np.maximum(passed_ms, 0) / _HOUR_MS)
 
     def _firsts(self) -> Floats:
         """Return the sums of first windows with a row for each action there is by now."""
         return np.pad(self.firsts, ((0, len(self.cells.actions) - len(self.firsts)), (0, 0)))
-
-    def _evict(self, at_ms: int) -> None:
-        stays = self.cells.last_ms >= at_ms - self._remembered_ms
-        if not stays.all():
-            self.cells.keep(stays)
 
 
 def _group(watch: Watch) -> dict[bytes, bytes]:
@@ -597,15 +590,13 @@ def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _beside(counts: pa.Table | pa.RecordBatch, history: Floats) -> pa.Table:
-    names = [name for name in counts.schema.names if name in _COUNTED]
+    counted = {"window_start_ms", "user", "action", "count", "end_ms", "began_ms"}
+    names = [name for name in counts.schema.names if name in counted]
     table = pa.table({name: counts.column(name) for name in names})
     for name, column in zip(_HISTORY, history, strict=True):
         whole = column.astype(np.int64) if name in {"n", "sum"} else column
         table = table.append_column(name, pa.array(whole))
     return table
-
-
-_COUNTED = ("window_start_ms", "user", "action", "count", "end_ms", "began_ms")
 
 
 def _by_window(start: Integers) -> Iterator[tuple[int, Integers]]:

@@ -167,10 +167,9 @@ class Everyone:
         newcomers: Sequence[pa.Table] = (),
     ) -> None:
         """Add what one bucket told of some windows, each of them once."""
-        self.moments = pa.concat_tables([self.moments, *moments])
-        self.facts = pa.concat_tables([self.facts, *facts])
-        self.lasting = pa.concat_tables([self.lasting, *lasting])
-        self.newcomers = pa.concat_tables([self.newcomers, *newcomers])
+        told = {"moments": moments, "facts": facts, "lasting": lasting, "newcomers": newcomers}
+        for name, tables in told.items():
+            setattr(self, name, pa.concat_tables([getattr(self, name), *tables]))
         starts = [integers(each, "window_start_ms") for each in (self.facts, self.moments)]
         known = [int(start.min()) for start in starts if len(start)]
         known += [] if self.since_ms is None else [self.since_ms]
@@ -187,7 +186,8 @@ class Everyone:
             is_new = pc.greater(each.moments["window_start_ms"], told_ms)
             moments.append(each.moments.filter(is_new))
             self.closed_ms |= each.closed_ms
-        told = ([getattr(each, name) for each in others] for name in _OF_WINDOWS)
+        names = ("facts", "lasting", "newcomers")
+        told = ([getattr(each, name) for each in others] for name in names)
         self.add(moments, *told)
         self.moments = summed([self.moments], MOMENTS_SCHEMA)
         self.facts = summed([self.facts], FACTS_SCHEMA)
@@ -208,8 +208,9 @@ class Everyone:
         facts = self.facts.filter(pc.less(self.facts["window_start_ms"], until_ms))
         start, clipped, rhythmic = (integers(facts, name) for name in FACTS_SCHEMA.names[:3])
         grid = np.searchsorted(integers(whole, "window_start_ms"), start, side="right") - 1
+        names = [f"rhythmic_{name}" for name in ("cells", "level", "cosine", "sine")]
         cells, level, of_rhythm, mean, cosine, sine = (
-            np.append(whole[name].to_numpy(), 0)[grid] for name in _BUSY
+            np.append(whole[name].to_numpy(), 0)[grid] for name in ("known_cells", "level", *names)
         )
         wave = wave_at(start)
         then = np.maximum(mean + cosine * wave.real + sine * wave.imag, LEAST_BUSY * mean)
@@ -253,9 +254,8 @@ class Everyone:
 
         On the first day everybody is one: that teaches nothing.
         """
-        known = Baselines.empty(self.every_ms)
-        if self.arrived:
-            known = Baselines.decode(self.arrived)
+        arrived = self.arrived
+        known = Baselines.decode(arrived) if arrived else Baselines.empty(self.every_ms)
         since_ms = max(known.closed_ms, (self.since_ms or 0) + _DAY_MS)
         start = self.newcomers["window_start_ms"]
         is_over = pc.less(start, until_ms)
@@ -276,9 +276,8 @@ class Everyone:
         """
         told = [each.candidates for each in scored]
         candidates = pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *told])
-        surprises = pa.concat_tables(
-            [SURPRISES_SCHEMA.empty_table(), *(each.surprises for each in scored)]
-        )
+        told = [each.surprises for each in scored]
+        surprises = pa.concat_tables([SURPRISES_SCHEMA.empty_table(), *told])
         is_open = np.asarray(candidates["is_open"].to_numpy(), bool)
         surprise = np.asarray(candidates["surprise"].to_numpy(), np.float64)
         history, start = (integers(candidates, name) for name in ("history", "slot_ms"))
@@ -297,9 +296,8 @@ class Everyone:
         self.facts = self.facts.filter(pc.invert(before))
         grids = integers(self.moments, "window_start_ms")
         newest = int(grids[grids <= until_ms].max(initial=_NEVER))
-        self.moments = self.moments.filter(
-            pc.greater_equal(self.moments["window_start_ms"], newest)
-        )
+        is_needed = pc.greater_equal(self.moments["window_start_ms"], newest)
+        self.moments = self.moments.filter(is_needed)
         least = np.asarray(candidates["least_surprise"].to_numpy(), np.float64)
         passes = (worth >= least) & (earlier < least)
         found = _with_chance(candidates, -worth).filter(pa.array(passes))
@@ -326,16 +324,18 @@ class Everyone:
         pools = pools_of(self.moments)
         whole = pools.filter(pools["action"].is_null())
         grid = np.searchsorted(integers(whole, "window_start_ms"), start, side="right") - 1
-        cells, known = (np.append(integers(whole, each), 0)[grid] for each in _TESTS)
+        names = ("cells", "known_cells", "firsts")
+        cells, known, pooled = (np.append(integers(whole, name), 0)[grid] for name in names)
         young = np.where(np.append(whole["alpha"].to_numpy(), np.nan)[grid] > 0, cells - known, 0)
-        firsts = np.where(np.append(integers(whole, "firsts"), 0)[grid] >= FEWEST_PEERS, firsts, 0)
+        firsts = np.where(pooled >= FEWEST_PEERS, firsts, 0)
         age = max(_AGE_PER_HOUR ** (self.every_ms / _HOUR_MS), _OLDEST_AGE)
         first_ms = start[:1] - self.every_ms if self.judged_ms is None else [self.judged_ms]
         passed = np.diff(start, prepend=first_ms) // self.every_ms
         row = places(start, integers(surprises, "window_start_ms"))
         order = np.argsort(row, kind="stable")
         ends = np.searchsorted(row[order], np.arange(len(start) + 1))
-        kind, place, number = (integers(surprises, each)[order] for each in _IN_BINS)
+        names = ("history", "bin", "counts")
+        kind, place, number = (integers(surprises, name)[order] for name in names)
         for each, at in enumerate(start.tolist()):
             mine = slice(ends[each], ends[each + 1])
             counts = np.zeros((_HISTORIES, BINS))
@@ -380,12 +380,6 @@ class Everyone:
         return replace(self, calibration=calibration, closed_ms=dict(self.closed_ms))
 
 
-_OF_WINDOWS = ("facts", "lasting", "newcomers")
-_TESTS = ("cells", "known_cells")
-_BUSY = ("known_cells", "level", *(f"rhythmic_{x}" for x in ("cells", "level", "cosine", "sine")))
-_IN_BINS = ("history", "bin", "counts")
-
-
 def _busier(clipped: Integers, usual: Floats, cells: Integers) -> Floats:
     """Return how much more than usual so many cells do, where they are enough, or 1."""
     enough = (cells >= FEWEST_PEERS) & (usual > 0)
@@ -397,7 +391,6 @@ def _keys(findings: pa.Table) -> Iterator[tuple[object, ...]]:
 
 
 def _with_chance(findings: pa.Table, log10: Floats) -> pa.Table:
-    """Return findings, or candidates as such, with their probability."""
     at = FINDINGS_SCHEMA.get_field_index("log10_probability")
     chance = pa.array(log10 + 0.0)
     return findings.select(FINDINGS_SCHEMA.names).set_column(at, FINDINGS_SCHEMA.field(at), chance)

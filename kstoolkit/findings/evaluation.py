@@ -32,7 +32,7 @@ from pyarrow.json import read_json
 
 from kstoolkit.errors import ColumnError, ConfigurationError, InputError
 from kstoolkit.findings.finding import CAMPAIGN, Choice, Findings, ends_ms
-from kstoolkit.findings.peers import codes_in, encoded, integers
+from kstoolkit.findings.peers import codes_in, encoded, in_one, integers
 from kstoolkit.moments import moment_ms
 from kstoolkit.records import Record, Records, Source, of_source, rows_html
 from kstoolkit.units import format_span
@@ -52,8 +52,9 @@ ORDINARY = ("nightly-job", "service", "known")
 _DAY_MS = 86_400_000
 _NEVER_MS = 1 << 62
 _SAMPLES = 1_000
-_AT = (10, 20, 50, 100)
-_FIELDS = ("user", "kind", "since", "until", "action")
+_OF_DAYS = ("alarms_error", "later_alarms_a_day")
+_OF_FINDINGS = ("days", "findings", "alarms_a_day", "first_day_alarms", *_OF_DAYS)
+_OF_LABELS = ("average_precision", "average_precision_low", "average_precision_high")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,12 +219,11 @@ def _judged(findings: Findings, labels: Labels, since_ms: int, until_ms: int) ->
     machine = ~is_true[finding] & is_ordinary[label]
     kinds = [labels.kind[int(each)].as_py() for each in label[machine]]
     ranked = _ranked(labels, *_least_probable(findings))
+    names = sorted(set(labels.kind.to_pylist()) - set(ORDINARY))
     why = {} if len(whole) > 1 else dict.fromkeys(_OF_DAYS, "one day was judged")
     return replace(
         ranked,
-        kinds=Records(
-            [_kind(k, labels, finding, label, findings) for k in _names(labels)], "kinds"
-        ),
+        kinds=Records([_kind(name, labels, finding, label, findings) for name in names], "kinds"),
         days=days,
         findings=len(findings),
         alarms_a_day=float(a_day.sum() / days),
@@ -233,15 +233,6 @@ def _judged(findings: Findings, labels: Labels, since_ms: int, until_ms: int) ->
         ordinary_alarms={kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
         unknown={name: why.get(name, text) for name, text in ranked.unknown.items()},
     )
-
-
-_OF_DAYS = ("alarms_error", "later_alarms_a_day")
-_OF_FINDINGS = ("days", "findings", "alarms_a_day", "first_day_alarms", *_OF_DAYS)
-_OF_LABELS = ("average_precision", "average_precision_low", "average_precision_high")
-
-
-def _names(labels: Labels) -> list[str]:
-    return sorted(set(labels.kind.to_pylist()) - set(ORDINARY))
 
 
 def _pairs(findings: Findings, labels: Labels) -> tuple[Integers, Integers]:
@@ -314,7 +305,7 @@ def _ranked(labels: Labels, users: pa.Array, score: Floats) -> Evaluation:
     ends, hits = _points(score, hit)
     average_precision = (np.diff(hits, prepend=0.0) * hits / ends).sum() / max(total, 1)
     samples = _samples(ends, hits, total)
-    low, high = np.quantile(samples, (0.025, 0.975)) if total else (None, None)
+    low, high = np.quantile(samples, (0.025, 0.975)).tolist() if total else (None, None)
     if not total:
         unknown |= dict.fromkeys(_OF_LABELS, "nobody is labelled as abnormal")
     grows = np.diff(hits, prepend=0.0) > 0  # of millions of users few are labelled
@@ -327,9 +318,9 @@ def _ranked(labels: Labels, users: pa.Array, score: Floats) -> Evaluation:
     return Evaluation(
         kinds=Records([], "kinds"),
         average_precision=float(average_precision) if total else None,
-        average_precision_low=None if low is None else float(low),
-        average_precision_high=None if high is None else float(high),
-        precision_at={n: float(hit[order[:n]].sum() / n) for n in _AT},
+        average_precision_low=low,
+        average_precision_high=high,
+        precision_at={n: float(hit[order[:n]].sum() / n) for n in (10, 20, 50, 100)},
         curve=Records(points, "points"),
         unknown=unknown,
     )
@@ -408,21 +399,15 @@ class Labels:
         if "user" not in table.column_names:
             wanted = "user"
             raise ColumnError.missing(wanted, table.column_names, where)
-        columns = {name: table[name] for name in _FIELDS if name in table.column_names}
         nothing = pa.nulls(table.num_rows)
-        user, kind, action = (
-            pc.cast(columns.get(name, nothing), pa.string()) for name in ("user", "kind", "action")
-        )
+        names = ("user", "kind", "action", "since", "until")
+        columns = [table[name] if name in table.column_names else nothing for name in names]
+        user, kind, action = (pc.cast(each, pa.string()) for each in columns[:3])
         kind = pc.if_else(pc.equal(pc.fill_null(kind, ""), ""), "abnormal", kind)
         action = pc.if_else(pc.equal(action, ""), None, action)
-        since, until = (columns.get(name, nothing) for name in ("since", "until"))
-        return cls(
-            _whole(user),
-            _whole(kind),
-            _whole(action),
-            _moments(since, -_NEVER_MS),
-            _moments(until, _NEVER_MS),
-        )
+        user, kind, action = map(in_one, (user, kind, action))
+        span_ms = _moments(columns[3], -_NEVER_MS), _moments(columns[4], _NEVER_MS)
+        return cls(user, kind, action, *span_ms)
 
     @property
     def is_ordinary(self) -> Flags:
@@ -446,10 +431,6 @@ def _read(path: Path) -> pa.Table:
         message = f"No labels can be read from {str(path)!r}: {why}."
         hint = 'Give a .csv file with a header, or JSON lines: {"user": "ann"}.'
         raise InputError(message, hint=hint) from error
-
-
-def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _moments(column: pa.Array | pa.ChunkedArray, unknown_ms: int) -> Integers:

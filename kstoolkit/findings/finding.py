@@ -40,6 +40,7 @@ DISTINCT = "Distinct"  # about how many different items
 _PLAIN_EXPONENT = 6
 _LEAST_TOLD = -9
 _MANTISSA_OVERFLOW = 10
+_COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected", "why")
 
 
 def sentence(finding: Finding) -> str:
@@ -56,7 +57,8 @@ def sentence(finding: Finding) -> str:
     does 2–14 in an hour (19 earlier hours, 4,112 peers); chance of this or more: 3 in 10⁹.
     """
     often = "once" if finding.count == 1 else f"{format_count(finding.count)} times"
-    did = f"{_what(finding)} {often}" if finding.by != () else _in_all(finding.count)
+    in_all = f"{counted(finding.count, 'actions')} in all"
+    did = in_all if finding.by == () else f"{_what(finding)} {often}"
     who = f"{finding.user} did {did}"
     if finding.kind == DISTINCT:
         who = f"{finding.user} had about {format_count(finding.count)} different “{finding.action}”"
@@ -72,14 +74,11 @@ def sentence(finding: Finding) -> str:
         parts.append(too_long(finding))
     parts.append(_usual(finding))
     if finding.log10_probability is not None:
-        of = _CHANCE_OF.get(finding.kind, "this or more")
-        parts.append(f"chance of {of}: {chance(finding.log10_probability)}")
+        of = {DRIFT: "so much for so long", EVEN: "counts so even"}.get(finding.kind)
+        parts.append(f"chance of {of or 'this or more'}: {chance(finding.log10_probability)}")
     if finding.first_seen_window is not None:
         parts.append(f"first seen in a window of {finding.first_seen_window}")
     return "; ".join(part for part in parts if part) + "."
-
-
-_CHANCE_OF = {DRIFT: "so much for so long", EVEN: "counts so even"}
 
 
 def too_long(finding: Finding) -> str:
@@ -147,10 +146,6 @@ def _what(finding: Finding) -> str:
         return f"“{finding.action}”"
     told = finding.parts.items()
     return ", ".join(f"no {name}" if text is None else f"{name} “{text}”" for name, text in told)
-
-
-def _in_all(count: int) -> str:
-    return f"{counted(count, 'actions')} in all"
 
 
 def _usual(finding: Finding) -> str | None:
@@ -228,9 +223,6 @@ def _many(finding: Finding, n: int) -> str:
 
 def _length(finding: Finding) -> str:
     return finding.window.split(" every ", 1)[0]
-
-
-_COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected", "why")
 
 
 def evidence(finding: Finding) -> list[tuple[str, str]]:
@@ -320,10 +312,6 @@ _ALL_PARTS = b"kstoolkit.all_parts"
 _UNJUDGED = b"kstoolkit.unjudged"
 """In a table's metadata: how many counts could not be judged."""
 
-_SHOWN = 20
-_RECORDS_AT_ONCE = 10_000
-_TOO_FEW = "unknown (too few peers with history yet)"
-_NO_BASELINE = "unknown (no baseline)"
 NOT_KNOWN = "too little is known of their users or peers yet"
 
 
@@ -437,8 +425,8 @@ class Finding(Viewed):
     def expected(self) -> str:
         """The expected range for people: ``"2-14"`` with a dash, or why it is unknown."""
         has_limit = self.ceiling is not None or self.kind == LONGER
-        why = _NO_BASELINE if has_limit else _TOO_FEW
-        return expected(self.expected_low, self.expected_high) or why
+        why = "no baseline" if has_limit else "too few peers with history yet"
+        return expected(self.expected_low, self.expected_high) or f"unknown ({why})"
 
     @property
     def sentence(self) -> str:
@@ -517,10 +505,10 @@ class Findings(Viewed, Sequence[Finding]):
         return _record(self.table.slice(range(len(self))[index], 1).to_pylist()[0])
 
     def __iter__(self) -> Iterator[Finding]:
-        for batch in self.table.to_batches(max_chunksize=_RECORDS_AT_ONCE):
+        for batch in self.table.to_batches(max_chunksize=10_000):
             yield from map(_record, batch.to_pylist())
 
-    def top(self, n: int = _SHOWN) -> Findings:
+    def top(self, n: int = 20) -> Findings:
         """Return the ``n`` that most deserve a look: the best of each kind of rule in turn.
 
         Ceilings go by how far they are exceeded, the others by how improbable they are.
@@ -565,10 +553,9 @@ class Findings(Viewed, Sequence[Finding]):
     @property
     def parts(self) -> tuple[str, ...]:
         """What the columns are called that say what was done: ``action``, or its parts."""
-        told = [
-            None if by is None else json.loads(by) for by in self.table["by"].unique().to_pylist()
-        ]
-        names = {name: None for by in told for name in (["action"] if by is None else by)}
+        told = self.table["by"].unique().to_pylist()
+        each = (["action"] if by is None else json.loads(by) for by in told)
+        names = dict.fromkeys(name for by in each for name in by)
         known = (self.table.schema.metadata or {}).get(_ALL_PARTS)
         return tuple(json.loads(known)) if known else tuple(names) or ("action",)
 

@@ -67,8 +67,16 @@ CERTAINTIES = ("sure", "likely", "hint")
 """How certain it is that something is abnormal: see :attr:`Incident.certainty`."""
 
 _SURE_FROM, _LIKELY_FROM = 9.0, 6.5
-_NO_EXCESS = "none of its rules compares with a number of events"
 _FEW_NAMED, _ID_BYTES = 3, 6
+_OF_PEAK = ("window", "window_start_ms", "ceiling", "expected_low", "expected_high")
+_NAMES = (
+    *("id", "user", "actions", "state", "merged_into", "since_ms", "until_ms", "opened_ms"),
+    *("told_ms", "windows", "findings", "peak", "peak_action"),
+    *(f"peak_{name}" for name in _OF_PEAK),
+    *("excess", "rules", "certainty", "newcomers", "mark", "sentence"),
+)
+CELLS = ("incident", "state", "certainty", "since (UTC)", "findings", "what")
+"""Heads of a table of incidents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -182,28 +190,16 @@ class Incident(Viewed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, as ``--json`` prints them."""
-        peak = {name: getattr(self.peak, name) for name in _OF_PEAK}
-        newcomers = None if self.newcomers is None else list(self.newcomers)
-        return {
-            **{name: getattr(self, name) for name in ("id", "user")},
-            "actions": list(self.actions),
-            **{name: getattr(self, name) for name in _TOLD},
-            "windows": self.windows,
-            "findings": len(self.findings),
-            "peak": peak["count"],
-            "peak_action": self.peak.what,
-            **{f"peak_{name}": value for name, value in peak.items() if name != "count"},
-            "excess": self.excess,
-            "rules": list(self.rules),
-            "certainty": self.certainty,
-            "newcomers": newcomers,
-            "mark": self.mark,
-            "sentence": self.sentence,
-        }
+        peak = self.peak
+        told = {f"peak_{name}": getattr(peak, name) for name in _OF_PEAK}
+        told |= {"findings": len(self.findings), "peak": peak.count, "peak_action": peak.what}
+        values = (told[name] if name in told else getattr(self, name) for name in _NAMES)
+        plain = [list(value) if isinstance(value, tuple) else value for value in values]
+        return dict(zip(_NAMES, plain, strict=True))
 
     def facts(self) -> list[tuple[str, str]]:
         """Return (what, figure) for people, in the order to be read."""
-        excess = f"unknown ({_NO_EXCESS})"
+        excess = "unknown (none of its rules compares with a number of events)"
         merged = "" if self.merged_into is None else f" into {self.merged_into}"
         return [
             ("incident", self.id),
@@ -235,10 +231,6 @@ class Incident(Viewed):
         return f"<p>{escape(self.sentence)}</p>{facts_html(self.facts())}"
 
 
-_TOLD = ("state", "merged_into", "since_ms", "until_ms", "opened_ms", "told_ms")
-_OF_PEAK = ("count", "window", "window_start_ms", "ceiling", "expected_low", "expected_high")
-
-
 def _peak(peak: Finding) -> str:
     """Say what the foremost finding is, without who."""
     whole = peak.sentence.removesuffix(".")
@@ -255,7 +247,6 @@ def _usual(peak: Finding) -> str:
 
 
 def _few(names: Sequence[str], most: int) -> str:
-    """Name some, and say how many others there are."""
     quoted = [f"“{name}”" for name in names[:most]]
     if len(names) > most:
         quoted.append(f"{format_count(len(names) - most)} others")
@@ -285,8 +276,7 @@ class Incidents(Viewed, Sequence[Incident]):
     @classmethod
     def none(cls) -> Incidents:
         """Return no incidents."""
-        nothing = pa.Table.from_batches([], FINDINGS_SCHEMA)
-        return cls(pa.Table.from_batches([], INCIDENTS_SCHEMA), Findings(nothing))
+        return cls(INCIDENTS_SCHEMA.empty_table(), Findings(FINDINGS_SCHEMA.empty_table()))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -305,7 +295,8 @@ class Incidents(Viewed, Sequence[Incident]):
             yield from map(self._record, batch.to_pylist())
 
     def _record(self, row: dict[str, Any]) -> Incident:
-        first, last, peak, newcomers, _ = map(row.pop, _POPPED)
+        del row["severity"]
+        first, last, peak, newcomers = map(row.pop, ("first", "last", "peak", "newcomers"))
         return Incident(
             **row,
             newcomers=None if newcomers is None else tuple(newcomers),
@@ -354,9 +345,8 @@ class Incidents(Viewed, Sequence[Incident]):
         found = np.flatnonzero(pc.starts_with(ids, name) if name else ())
         if len(found) == 1:
             return self[int(found[0])]
-        message = (
-            f"{format_count(len(found)) if len(found) else 'No'} incidents are called {name!r}."
-        )
+        number = format_count(len(found)) if len(found) else "No"
+        message = f"{number} incidents are called {name!r}."
         raise ConfigurationError(message, hint="Give the id of one, as kstoolkit incidents prints.")
 
     def top(self, n: int) -> Incidents:
@@ -431,13 +421,7 @@ INCIDENTS_SCHEMA = pa.schema(
 """The table of incidents: fields of :class:`Incident`; ``grade`` is the place of its certainty,
 ``peak``, ``first`` and ``last`` are rows of the evidence."""
 
-_POPPED = ("first", "last", "peak", "newcomers", "severity")
 _SHOWN, _AT_ONCE = 20, 10_000
-_NAMES = (
-    *("id", "user", "actions", *_TOLD, "windows", "findings", "peak", "peak_action"),
-    *(f"peak_{name}" for name in _OF_PEAK if name != "count"),
-    *("excess", "rules", "certainty", "newcomers", "mark", "sentence"),
-)
 _NUMBERS = ("excess", "peak_ceiling", "peak_expected_low", "peak_expected_high")
 
 
@@ -450,10 +434,6 @@ def frame_of(rows: Iterable[dict[str, Any]], *more: str) -> pd.DataFrame:
         times = frame[name].astype("int64").astype("datetime64[ms, UTC]")
         frame = frame.assign(**{name: times}).rename(columns={name: name.removesuffix("_ms")})
     return frame.astype(dict.fromkeys(_NUMBERS, "Int64"))
-
-
-CELLS = ("incident", "state", "certainty", "since (UTC)", "findings", "what")
-"""Heads of a table of incidents."""
 
 
 def cells(each: Incident) -> tuple[str, ...]:
@@ -498,7 +478,8 @@ def incidents_of(
     told, grown, of, row = _members(tables, gap)
     if not len(row):
         return Incidents.none()
-    by_window = pc.sort_indices(told.findings, [(name, "ascending") for name in _BY_WINDOW])
+    names = ("window_start_ms", "window_ms", "rule", "action")
+    by_window = pc.sort_indices(told.findings, [(name, "ascending") for name in names])
     order = np.lexsort((np.argsort(by_window)[row], of))
     of, row = of[order], row[order]
     first, ids = np.flatnonzero(np.diff(of, prepend=-1)), grown.ids()
@@ -548,7 +529,7 @@ def states_of(
 
 def _members(tables: Sequence[pa.Table], gap: Duration) -> tuple[Told, _Growth, Integers, Integers]:
     """Return what was told, how it grew, and incidents with the rows that are findings still."""
-    told = newest_of([table.select(_KEPT) for table in tables])
+    told = newest_of([table.select(FINDINGS_SCHEMA.names) for table in tables])
     batch = _batches(tables)[told.first_row] if tables else told.first_row
     grown = _Growth(told.findings, batch, parse_duration(gap))
     of, row = grown.members()
@@ -569,10 +550,6 @@ def _states(
     merged = [grown.into(each) is not None for each in of[first].tolist()]
     state = [MERGED if gone else each for each, gone in zip(state, merged, strict=True)]
     return state, until, last_ms
-
-
-_KEPT = FINDINGS_SCHEMA.names
-_BY_WINDOW = ("window_start_ms", "window_ms", "rule", "action")
 
 
 def _batches(tables: Sequence[pa.Table]) -> Integers:
@@ -731,7 +708,6 @@ def _foremost(evidence: pa.Table, first: Integers) -> tuple[Integers, Integers, 
 
 
 def _distinct(of: Integers, what: Integers, number: int) -> Integers:
-    """Return how many different things each has."""
     pairs = np.unique(np.stack([of, what]), axis=1)
     return np.bincount(pairs[0], minlength=number)
 

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from kstoolkit.moments import Moment
 
 KNOWN, CONFIRMED, MUTED = MARKS = ("known", "confirmed", "muted")
+_MOMENTS = {"since", "through", "until", "when"}
+_HEADER = re.compile(r"^\s*\[\[\s*mark\s*\]\]", re.MULTILINE)
+_HINT = "A mark reads: [[mark]], mark = 'known', user = 'Anna'."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,11 +255,6 @@ def _me() -> str | None:
         return None
 
 
-_MOMENTS = {"since", "through", "until", "when"}
-_HEADER = re.compile(r"^\s*\[\[\s*mark\s*\]\]", re.MULTILINE)
-_HINT = "A mark reads: [[mark]], mark = 'known', user = 'Anna'."
-
-
 def _refuse(message: str, hint: str = _HINT) -> NoReturn:
     raise ConfigurationError(message, hint=hint)
 
@@ -352,7 +350,6 @@ def _value(name: str, value: Any, where: str) -> Any:
 
 
 def _table(mark: Mark) -> str:
-    """Return a mark as TOML."""
     lines = ["[[mark]]"]
     for each in fields(mark):
         value, name = getattr(mark, each.name), each.name.removesuffix("_ms")
@@ -371,7 +368,6 @@ def _toml(value: Any) -> str:
 
 
 def _replace(place: Path, content: str) -> None:
-    """Write a file as a whole, with the mode that it had."""
     hidden = place.with_name(f".{place.name}.{os.getpid()}")
     try:
         with hidden.open("wb") as file:

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Waves = NDArray[np.complex128]
 
+_OF_KIND = "\x1d"
+_WHOLE_KIND = "\x1e"  # not _OF_KIND: of sums over all actions the text is empty
+_POOLED_FROM = 2
+_MOST_BURSTY, _DEVIATIONS = 4, 3
+_MANY = 1 << 12  # more octaves than there are
+
 
 def encoded(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, Integers]:
     """Return the texts that occur in a column without nulls, and which one each row is."""
@@ -43,7 +49,7 @@ def encoded(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, Integers]:
     first = column.chunk(0).dictionary if column.num_chunks else None
     if not all(each.dictionary.equals(first) for each in column.chunks):
         column = column.unify_dictionaries()  # which takes each of them up, were they the same
-    whole = _one_chunk(column)
+    whole = in_one(column)
     codes = whole.indices.to_numpy()
     texts = whole.dictionary.cast(pa.string())
     used = np.zeros(len(texts), bool)
@@ -56,10 +62,6 @@ def codes_in(column: pa.Array | pa.ChunkedArray, known: pa.Array) -> Integers:
     texts, codes = encoded(column)
     place = pc.fill_null(pc.index_in(texts, value_set=known), -1)
     return np.asarray(place.to_numpy(), np.int64)[codes]
-
-
-_OF_KIND = "\x1d"
-_WHOLE_KIND = "\x1e"  # not _OF_KIND: of sums over all actions the text is empty
 
 
 def kinds_of(users: pa.Array | pa.ChunkedArray, group: str) -> pa.Array | pa.ChunkedArray:
@@ -161,7 +163,10 @@ def streams_in(block: bytes) -> list[pa.Table]:
     return tables
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
+def in_one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
+    if isinstance(column, pa.Array):
+        return column
     # What combine_chunks makes of no chunks, or of many, differs between versions of pyarrow.
     if not column.num_chunks:
         return pa.array([], column.type)
@@ -272,11 +277,6 @@ def moments_of(
     keys = [np.full(len(group), start_ms), names, group % _MANY + lowest]
     counts = [each.astype(np.int64) for each in sums[: len(_COUNTS)]]
     return pa.table([*keys, *counts, *sums[len(_COUNTS) :]], schema=MOMENTS_SCHEMA)
-
-
-_POOLED_FROM = 2
-_MOST_BURSTY, _DEVIATIONS = 4, 3
-_MANY = 1 << 12  # more octaves than there are
 
 
 def moments_of_firsts(start_ms: int, actions: pa.Array, firsts: Floats) -> pa.Table:

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.findings.finding import chance
 from kstoolkit.findings.incidents import OPEN, RESOLVED
-from kstoolkit.findings.peers import codes_in, encoded, kinds_of, never_null
+from kstoolkit.findings.peers import codes_in, encoded, in_one, kinds_of, never_null
 from kstoolkit.formats.actions import in_words, parts_in, split
 from kstoolkit.records import counted
 from kstoolkit.units import Duration, format_count
@@ -65,9 +65,9 @@ that was not told."""
 _STEPS_AN_OCTAVE, _MOST_GAINED = 8, 4.0
 FOUND_COUNTS, MOST_FOUND = 0.5, 9.0
 _PRIOR_VOTE = 0.5
-_KL_DECIMALS = 9
 _NEARLY_ALL = 0.995
 _USUAL = 0.5
+_ORDER = [("score", "descending"), ("events", "descending"), ("user", "ascending")]
 
 
 def rank_users(
@@ -138,11 +138,7 @@ def rank_users(
     return ranked.sort_by(_ORDER)
 
 
-_ORDER = [("score", "descending"), ("events", "descending"), ("user", "ascending")]
-
-
 def _highest(values: Floats, of: pa.ChunkedArray, users: pa.Array) -> Floats:
-    """Return the highest value of each user; 0 where there is none."""
     code, highest = codes_in(of, users), np.zeros(len(users))
     known = code >= 0
     np.maximum.at(highest, code[known], values[known])
@@ -155,7 +151,7 @@ def _surprise(user: Integers, action: Integers, share: Floats, users: int, actio
     peers = (votes + _PRIOR_VOTE) / (users + _PRIOR_VOTE * actions)
     surprise = np.bincount(user, share * np.log(share / peers[action]), minlength=users)
     # Equal mixes must tie, in whatever order their actions were summed.
-    return np.round(surprise, _KL_DECIMALS)
+    return np.round(surprise, 9)
 
 
 def _main(
@@ -178,7 +174,6 @@ def _found(findings: pa.Table | None, users: pa.Array) -> Floats:
 
 
 def _numbers(incidents: pa.Table | None, users: pa.Array) -> pa.Array:
-    """Return how many incidents each user has."""
     if incidents is None:
         return pa.nulls(len(users), pa.int64())
     code = codes_in(incidents["user"], users)
@@ -286,7 +281,7 @@ def _reasons(columns: dict[str, pa.Array], window: str, is_open: pa.Array) -> pa
         FOUND_COUNTS * np.minimum(surprise.to_numpy(), MOST_FOUND),
     ]
     order = np.argsort(-np.stack(lift), axis=0, kind="stable")
-    every = pa.concat_arrays([pc.cast(each, pa.string()) for each in map(_whole, clauses)])
+    every = pa.concat_arrays([pc.cast(each, pa.string()) for each in map(in_one, clauses)])
     rows = np.arange(len(volume))
     told = [every.take(pa.array(place * len(rows) + rows)) for place in order]
     told = [pc.if_else(pc.equal(each, ""), None, each) for each in told]
@@ -307,10 +302,6 @@ def _incidents_in_words(number: pa.Array, is_open: pa.Array, found: pa.Array) ->
     told = pc.binary_join_element_wise(*of_state, "")
     both = pc.binary_join_element_wise(told, " (", found, ")", "")
     return pc.if_else(pc.equal(told, ""), found, pc.if_else(pc.equal(found, ""), told, both))
-
-
-def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _texts(column: pa.Array, text: Callable[[float], str]) -> pa.Array:

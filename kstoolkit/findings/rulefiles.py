@@ -41,6 +41,8 @@ _KINDS: Mapping[str, type[Rule]] = {
     kind.__name__: kind
     for kind in (Budget, Campaign, Ceiling, Distinct, Drift, Exempt, Longer, TooEven, Unusual)
 }
+_TABLES = ("rule", "alert")
+_EXAMPLE = "A rule reads: [[rule]], kind = 'Ceiling', window = '1 minute', count = 100."
 
 
 def load_rules(path: str | Path) -> tuple[Rule, ...]:
@@ -56,7 +58,7 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
     ConfigurationError
         If the file is missing or no TOML, or a rule in it makes no sense.
     """
-    return _rules_of(tables_of(path), str(path))
+    return _rules(tables_of(path)["rule"], str(path))
 
 
 def tables_of(path: str | Path) -> dict[str, list[dict[str, Any]]]:
@@ -88,15 +90,9 @@ def _tables(text: str, where: str) -> dict[str, list[dict[str, Any]]]:
     return {name: document.get(name, []) for name in _TABLES}
 
 
-_TABLES = ("rule", "alert")
-
-
-def _rules_of(tables: Mapping[str, Iterable[Mapping[str, Any]]], where: str) -> tuple[Rule, ...]:
-    numbered = enumerate(tables["rule"], start=1)
+def _rules(tables: Iterable[Mapping[str, Any]], where: str) -> tuple[Rule, ...]:
+    numbered = enumerate(tables, start=1)
     return tuple(_rule(table, f"{where}, rule {number}") for number, table in numbered)
-
-
-_EXAMPLE = "A rule reads: [[rule]], kind = 'Ceiling', window = '1 minute', count = 100."
 
 
 def rules_to_json(rules: Iterable[Rule]) -> str:
@@ -129,10 +125,7 @@ def rules_from_json(text: str) -> tuple[Rule, ...]:
     >>> rules_from_json('[{"kind": "Unusual", "window": "1 hour"}]')[0].name
     'Unusual 1 hour, 5 false alarms a day'
     """
-    return tuple(
-        _rule(table, f"JSON, rule {number}")
-        for number, table in enumerate(json.loads(text), start=1)
-    )
+    return _rules(json.loads(text), "JSON")
 
 
 def _rule_table(rule: Rule) -> dict[str, Any]:

@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
 
 _LARGEST = (1 << 63) - 1
+_ALARMS_A_DAY = 5.0
+_DIFFERENT, _FEWEST_ITEMS = "different ", 5
 
 
 def _whole_match(pattern: str) -> str:
-    """Return the regular expression that the whole of a text must match."""
     return rf"\A(?:{pattern})\z"
 
 
@@ -107,9 +108,6 @@ def _put_learning(
 def _learning_in_words(rule: Unusual | Drift | _Tumbling, more: str = "") -> str:
     alarms = _ALARMS_A_DAY if rule.false_alarms_per_day is None else rule.false_alarms_per_day
     return f"{rule.window.label}, {more}{alarms:g} false alarms a day{_by_in_words(rule.by)}"
-
-
-_ALARMS_A_DAY = 5.0
 
 
 def _by_in_words(by: tuple[str, ...] | None) -> str:
@@ -398,9 +396,6 @@ class Distinct:
         return f"Distinct {self.item} {self.window.label}, {alarms:g} false alarms a day"
 
 
-_DIFFERENT, _FEWEST_ITEMS = "different ", 5
-
-
 def _plain_name(item: Any) -> str:
     if not isinstance(item, str) or not re.fullmatch(r"[^\W\d]\w*", item):
         message = f"item = {item!r} is no plain name of a column."
@@ -474,9 +469,8 @@ class Longer:
         sessions, duration_ms = as_window(window), parse_duration(duration)
         if not isinstance(sessions, Session):
             message = f"Windows of {sessions.label} all last as long as each other."
-            raise ConfigurationError(
-                message, hint="Write Longer(Session('30 minutes'), '6 hours')."
-            )
+            hint = "Write Longer(Session('30 minutes'), '6 hours')."
+            raise ConfigurationError(message, hint=hint)
         if duration_ms >= sessions.longest_ms:
             message = f"No {sessions.label} is longer than {format_duration(duration_ms)}: at "
             message += f"{format_duration(sessions.longest_ms)} the next one begins."
@@ -740,7 +734,9 @@ def exempted(
     """
     found, looking = pc.invert(pc.is_valid(users)), [rule.name for rule in of]
     for rule in rules:
-        if not isinstance(rule, Exempt) or not _is_from_all(rule, looking):
+        if not isinstance(rule, Exempt):
+            continue
+        if not (all(map(rule.is_from, looking)) if looking else rule.rules is None):
             continue
         if rule.pattern is not None:
             mine = pc.match_substring_regex(users, _whole_match(rule.pattern))
@@ -750,10 +746,6 @@ def exempted(
             mine = pc.and_(mine, pc.less(starts_ms, rule.until_ms))
         found = pc.or_(found, mine)
     return found
-
-
-def _is_from_all(rule: Exempt, looking: Sequence[str]) -> bool:
-    return all(map(rule.is_from, looking)) if looking else rule.rules is None
 
 
 def unexempted(found: pa.Table, rules: Iterable[Rule]) -> pa.Table:

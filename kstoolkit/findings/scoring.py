@@ -86,12 +86,11 @@ SURPRISES_SCHEMA = pa.schema(never_null(pa.int64(), "window_start_ms", "history"
 """How many counts of each closed window had a surprise in that bin, from 1 on."""
 
 BUSY_SCHEMA = pa.schema(
-    [
-        *never_null(pa.int64(), "window_start_ms"),
-        *never_null(pa.float64(), "factor", "rhythmic"),
-    ]
+    [*never_null(pa.int64(), "window_start_ms"), *never_null(pa.float64(), "factor", "rhythmic")]
 )
 """How much more all do in a window than they usually do, and those with a rhythm than then."""
+
+_EVIDENCE = ("expected_low", "expected_high", "baseline_windows", "peers")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -272,9 +271,6 @@ class _Evidence:
         }
 
 
-_EVIDENCE = ("expected_low", "expected_high", "baseline_windows", "peers")
-
-
 class _Told:
     """What is to be expected of rows that bring it along, and how surprising they are."""
 
@@ -282,7 +278,8 @@ class _Told:
         self.start_ms, self.n = integers(rows, "window_start_ms"), integers(rows, "n")
         self.history, self.is_open = integers(rows, "history"), np.zeros(len(rows), bool)
         self.mean, self.dispersion, self.surprise, self.before = (
-            np.asarray(rows[name].to_numpy(), np.float64) for name in _TOLD
+            np.asarray(rows[name].to_numpy(), np.float64)
+            for name in ("mean", "dispersion", "surprise", "before")
         )
 
     def columns(self, rows: Integers) -> dict[str, pa.Array]:
@@ -291,9 +288,6 @@ class _Told:
         low, high = interval(mean, mean + self.dispersion[rows] * mean * mean)
         told = (low, high, self.n[rows], np.zeros(len(rows), np.int64))
         return dict(zip(_EVIDENCE, map(pa.array, told), strict=True))
-
-
-_TOLD = ("mean", "dispersion", "surprise", "before")
 
 
 def _findings(

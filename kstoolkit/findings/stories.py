@@ -16,14 +16,7 @@ import pyarrow.compute as pc
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
-from kstoolkit.findings.finding import (
-    DISTINCT,
-    FINDINGS_SCHEMA,
-    KEY,
-    Findings,
-    ends_ms,
-    of_actions,
-)
+from kstoolkit.findings.finding import DISTINCT, FINDINGS_SCHEMA, KEY, Findings, ends_ms, of_actions
 from kstoolkit.findings.peers import codes_in, encoded, integers, places
 from kstoolkit.findings.rules import (
     Distinct,

@@ -461,12 +461,7 @@ class Peers:
         )
 
     def expect(
-        self,
-        n: Integers,
-        total: Floats,
-        squares: Floats,
-        factor: Floats,
-        rhythm: Waves | float = 0,
+        self, n: Integers, total: Floats, squares: Floats, factor: Floats, rhythm: Waves | float = 0
     ) -> Expectation:
         """Return what to expect of each cell's next window, from peers and its own history.
 

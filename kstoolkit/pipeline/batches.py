@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
-from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, overload
 
@@ -37,7 +36,7 @@ from kstoolkit.findings.incidents import by_state
 from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
 from kstoolkit.pipeline.runfolder import STATE_FILE
-from kstoolkit.records import Viewed, counted, rows_html
+from kstoolkit.records import Viewed, counted, facts_html, rows_html
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -59,6 +58,18 @@ STATISTICS_FOLDER = "statistics"
 _STATISTICS_NAME, _STATE_NAME = "part-statistics.json", "part-state.json"
 _BESIDE = {"state", "state_bytes", "parts_seconds"}
 """What a batch does not keep in its own file."""
+
+_AS_LISTS = pa.list_(pa.struct({"key": pa.string(), "value": pa.int64()}))
+_SHOWN = 20
+_CELLS = (
+    *("batch", "seconds", "events", "events/s", "findings"),
+    *("state written", "state rows", "state memory"),
+)
+_OF_STATE = ("state_bytes", "state_rows", "state_memory_bytes")
+_NO_EVIDENCE = "the findings that tell are gone, or can't be read"
+_SUMMED = ("events", "findings", "unjudged", "counters_in", "changelog_records", "changelog_bytes")
+FOR_SUMMARY = (*_SUMMED, "batch_ms", "seconds", "late", "dead_letters", "left_out")
+"""The columns that a summary is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +314,7 @@ class BatchTable(Sequence[MicroBatch]):
 
     def sums(self, name: str) -> dict[str, int]:
         """Add up numbers by name, the names in the order in which they come up."""
-        each = _flat(self.table[name])
+        each = pc.list_flatten(self.table[name].combine_chunks().cast(_AS_LISTS))
         named = pa.table({"name": each.field("key"), "number": each.field("value")})
         added = named.group_by("name", use_threads=False).aggregate([("number", "sum")])
         return dict(zip(added["name"].to_pylist(), added["number_sum"].to_pylist(), strict=True))
@@ -315,13 +326,6 @@ class BatchTable(Sequence[MicroBatch]):
         of_batch = pc.list_parent_indices(lists).to_numpy()
         np.add.at(added, of_batch, pc.list_flatten(lists).field("value").to_numpy())
         return added
-
-
-_AS_LISTS = pa.list_(pa.struct({"key": pa.string(), "value": pa.int64()}))
-
-
-def _flat(maps: pa.ChunkedArray) -> pa.StructArray:
-    return pc.list_flatten(maps.combine_chunks().cast(_AS_LISTS))
 
 
 def _row(each: MicroBatch) -> dict[str, Any]:
@@ -379,15 +383,6 @@ def told_after(
         return BatchTable(table)
     later = pc.or_(pc.greater(table["epoch"], epoch), pc.greater(table["batch"], number))
     return BatchTable(table.filter(later))
-
-
-_SHOWN = 20
-_CELLS = (
-    *("batch", "seconds", "events", "events/s", "findings"),
-    *("state written", "state rows", "state memory"),
-)
-_OF_STATE = ("state_bytes", "state_rows", "state_memory_bytes")
-_WRITTEN = ("changelog_records", "changelog_bytes", "findings")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -452,7 +447,7 @@ class Batches(Viewed, Sequence[MicroBatch]):
             "events_per_second": events / took,
             "counters_in": held.table["counters_in"],
             **{name: held.sum_of_each(name) for name in ("late", "dead_letters", "backlog")},
-            **{name: held.table[name] for name in _WRITTEN},
+            **{n: held.table[n] for n in ("changelog_records", "changelog_bytes", "findings")},
             **{name: pd.array(held.table[name].to_pylist(), "Int64") for name in _OF_STATE},
         }
         return pd.DataFrame(columns)
@@ -557,12 +552,6 @@ def _written_bytes(state: Path) -> dict[int, int]:
             if version is not None:
                 written[int(version[1])] += path.stat().st_size
     return dict(written)
-
-
-_NO_EVIDENCE = "the findings that tell are gone, or can't be read"
-_SUMMED = ("events", "findings", "unjudged", "counters_in", "changelog_records", "changelog_bytes")
-FOR_SUMMARY = (*_SUMMED, "batch_ms", "seconds", "late", "dead_letters", "left_out")
-"""The columns that a summary is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -684,17 +673,18 @@ class RunSummary(Viewed):
             (f"dead letters: {REASONS.get(reason, reason)}", format_count(number))
             for reason, number in self.dead_letters.items()
         ]
-        late = [
-            (f"late for {window}", format_count(number)) for window, number in self.late.items()
-        ]
+        late = [(f"late for {window}", format_count(n)) for window, n in self.late.items()]
         held = [(f"backlog of {window}", format_count(n)) for window, n in self.backlog.items()]
+        of_state = (
+            f"unknown ({_NO_EVIDENCE})" if self.incidents is None else by_state(self.incidents)
+        )
         per_event = f" ({self.counters_in / self.events:.2f} an event)" if self.events else ""
         return [
             ("events", format_count(self.events)),
             *late,
             *dead,
             *self._files(),
-            ("incidents", self._incidents()),
+            ("incidents", of_state),
             ("findings reported", format_count(self.findings)),
             *[("not judged", f"{self.unjudged:,} counts ({NOT_KNOWN})")] * (self.unjudged > 0),
             ("micro-batches", f"{self.batches:,} in {self.seconds:,.1f} s"),
@@ -715,9 +705,6 @@ class RunSummary(Viewed):
         if self.files_grown:
             which = first_of([repr(path) for path in self.files_grown])
             yield "files grown", f"{which}: what was added is not counted; {WHAT_TO_DO}"
-
-    def _incidents(self) -> str:
-        return f"unknown ({_NO_EVIDENCE})" if self.incidents is None else by_state(self.incidents)
 
     def _changelog(self) -> str:
         told = f"{self.changelog_records:,} records, {format_bytes(self.changelog_bytes)}"
@@ -744,16 +731,11 @@ class RunSummary(Viewed):
         return "\n".join(f"{what:<{width}}  {figure}" for what, figure in self.rows())
 
     def __repr__(self) -> str:
-        dead = sum(self.dead_letters.values())
-        late = sum(self.late.values())
+        dead, late = (sum(each.values()) for each in (self.dead_letters, self.late))
         return (
             f"RunSummary({self.events:,} events, {late:,} late, {dead:,} dead letters, "
             f"{self.batches:,} batches, {self.findings:,} findings)"
         )
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(what)}</th><td>{escape(figure)}</td></tr>"
-            for what, figure in self.rows()
-        )
-        return f"<table><caption>Summary of the run</caption>{rows}</table>"
+        return facts_html(self.rows(), "Summary of the run")

@@ -41,6 +41,8 @@ POISONED = "whatever counted it came to its end, time and again"
 
 _NO_UTF8 = "its time, user or action is no UTF-8"
 _OTHER_TYPE = "a field is not of the type that was said of it, or that earlier records have"
+NOW = "now_ms"
+"""The column of the batch's clock, beside the record's own."""
 
 
 def counting(
@@ -149,10 +151,6 @@ def _bytes(column: pa.Array) -> list[bytes | None]:
 
 def _text(raw: bytes) -> str:
     return raw.decode(errors="backslashreplace")
-
-
-NOW = "now_ms"
-"""The column of the batch's clock, beside the record's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""")
 _BARE_USER = re.compile(r"(?<![\w.])user(?!\s*\(|[\w.])", re.IGNORECASE)
+Transformation = Callable[["DataFrame"], "DataFrame"]
+"""What ``DataFrame.transform`` takes."""
+
+_US_PER_MS = 1_000
+_KEYS = ("user", "action")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +119,6 @@ def _in_utc(selected: DataFrame, event_time: str) -> DataFrame:
         hint=f"Convert it, as in event_time='try_to_timestamp({event_time})' for text or "
         f"'timestamp_millis({event_time})' for milliseconds since 1970.",
     )
-
-
-Transformation = Callable[["DataFrame"], "DataFrame"]
-"""What ``DataFrame.transform`` takes."""
-
-_US_PER_MS = 1_000
-_KEYS = ("user", "action")
 
 
 def count_windows(
@@ -274,10 +272,8 @@ def count_sliding(
     def count(events: DataFrame) -> DataFrame:
         if events.isStreaming:
             message = f"Exact sliding windows of {format_duration(size_ms)} can't follow a stream."
-            raise ConfigurationError(
-                message,
-                hint="Take hopping windows: count_windows('5 minutes', every='10 seconds').",
-            )
+            hint = "Take hopping windows: count_windows('5 minutes', every='10 seconds')."
+            raise ConfigurationError(message, hint=hint)
         return _running_differences(events, size_ms * _US_PER_MS)
 
     return _counting(EventColumns(event_time, user, action), count, None, min_count)

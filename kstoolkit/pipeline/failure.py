@@ -45,6 +45,7 @@ _KAFKAS = re.compile(
     # A task's error of a class that came by ADD JAR, which the driver can't read: the connector's.
     r"|UnknownReason"
 )
+_HOUR_MS = 3_600_000
 
 
 def run_failed(error: object, folder: RunFolder) -> RunFailed:
@@ -117,9 +118,6 @@ def _root_cause(said: str) -> str:
     if not known:
         return next(iter(lines), "no reason given")
     return f"{known[-1][1]}: {known[-1][2] or 'a worker lost its connection'}".rstrip(".")
-
-
-_HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

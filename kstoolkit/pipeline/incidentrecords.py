@@ -48,14 +48,14 @@ def told_findings(
 
     def read(batches: list[Batch]) -> list[pa.Table]:
         some = (b for b in batches if before is None or (b.epoch, b.number) < before)
-        return [_numbered(rows, rows.column("batch"), users) for rows in numbered_rows(some)]
+        told = (
+            as_stored(pa.table(rows)).append_column("batch", rows.column("batch"))
+            for rows in numbered_rows(some)
+        )
+        mine = None if users is None else pa.array(users)
+        return [t if mine is None else t.filter(pc.is_in(t["user"], mine)) for t in told]
 
     return asked(BatchFolders(out / "findings").marked, read)
-
-
-def _numbered(rows: pa.RecordBatch, batch: pa.Array, users: Collection[str] | None) -> pa.Table:
-    told = as_stored(pa.table(rows)).append_column("batch", batch)
-    return told if users is None else told.filter(pc.is_in(told["user"], pa.array(users)))
 
 
 def changed_incidents(
@@ -118,7 +118,6 @@ def _rows(found: Incidents) -> dict[str, dict[str, Any]]:
 
 
 def _by_id(found: Incidents) -> dict[str, str]:
-    """Return the value of each incident's record."""
     told = {}
     for each in found.to_dicts():
         fields = {name: value for name, value in each.items() if name not in _BESIDE}

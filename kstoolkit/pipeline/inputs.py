@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 _SEEN_FILES = 3
 _Read = TypeVar("_Read")
+_SAMPLED = 100  # records a partition
+
+_RESET = "kstoolkit reset {out} --to earliest, which says what would be counted twice"
 
 
 def input_paths(source: Files, folder: RunFolder) -> list[str]:
@@ -66,9 +69,8 @@ def check_input(source: Files, folder: RunFolder, tell: Log, *, live: bool) -> N
     begins = not live and not folder.ledger.exists()
     if not found and begins:
         message = f"No events in {source.path!r}: no file there has a known format."
-        raise InputError(
-            message, hint="Files end in .json, .jsonl, .csv or .parquet (and .gz, .zst)."
-        )
+        hint = "Files end in .json, .jsonl, .csv or .parquet (and .gz, .zst)."
+        raise InputError(message, hint=hint)
     if begins and all(_is_empty(path) for path in found):
         files = "the file is empty" if len(found) == 1 else f"all {len(found)} files are empty"
         message = f"No events in {source.path!r}: {files}."
@@ -143,11 +145,6 @@ def format_taken(source: Files, folder: RunFolder) -> str:
     ledger = Ledger(folder.ledger)
     paths = [entry.path for entry in ledger.entries(0, 1)] or input_paths(source, folder)
     return format_of(paths[0], source.file_format)
-
-
-_SAMPLED = 100  # records a partition
-
-_RESET = "kstoolkit reset {out} --to earliest, which says what would be counted twice"
 
 
 def check_topic(
@@ -270,15 +267,10 @@ def check_shared(spark: SparkSession, folder: Path) -> None:
     for name in names:
         (folder / name).unlink(missing_ok=True)
     if missing:
-        message = (
-            f"{len(missing)} of {len(names)} tasks wrote to {str(folder)!r} on the cluster, "
-            f"but it did not arrive here."
-        )
-        raise OutputError(
-            message,
-            hint="A cluster needs an output folder that all its nodes and the driver share, "
-            "such as an NFS mount: give one with --out.",
-        )
+        wrote = f"{len(missing)} of {len(names)} tasks wrote to {str(folder)!r} on the cluster"
+        message = f"{wrote}, but it did not arrive here."
+        hint = "A cluster needs an output folder that all its nodes and the driver share, such as "
+        raise OutputError(message, hint=f"{hint}an NFS mount: give one with --out.")
 
 
 def _probing(folder: str, prefix: str) -> Any:

@@ -50,6 +50,14 @@ if TYPE_CHECKING:
     from kstoolkit.findings.rules import By, Rule
     from kstoolkit.windows import Cascade
 
+OUTPUT_DDL = "bucket int, kind string, level int, now_ms long, payload binary"
+"""Columns of what the operator hands to the sink."""
+
+COUNTS, MATERIAL, STATISTICS = "counts", "material", "statistics"
+GONE, CLOSED, REST = "gone", "closed ", "rest "
+
+_BEGAN, _END = "began_ms", "end_ms"  # of sessions, in the columns that rules read
+
 
 @dataclass(slots=True)
 class StateBlocks:
@@ -73,16 +81,6 @@ class StateBlocks:
     def keys(self) -> Iterator[str]:
         """Yield the keys of all blocks."""
         return iter([row[0] for row in self.state.keys()])  # noqa: SIM118 - Spark's own method
-
-
-OUTPUT_DDL = "bucket int, kind string, level int, now_ms long, payload binary"
-"""Columns of what the operator hands to the sink."""
-
-COUNTS, MATERIAL, STATISTICS = "counts", "material", "statistics"
-GONE, CLOSED, REST = "gone", "closed ", "rest "
-
-_BEGAN, _END = "began_ms", "end_ms"  # of sessions, in the columns that rules read
-_IS_OPEN = "is_open"
 
 
 def view_of(key: str) -> tuple[int, By]:
@@ -292,13 +290,7 @@ class CascadeOperator(StatefulProcessor):
         held.drop(closing.until_ms)
 
     def _judged(
-        self,
-        cascade: Bucket,
-        view: View,
-        seen_by: Counters,
-        closing: Closing,
-        *,
-        is_last: bool,
+        self, cascade: Bucket, view: View, seen_by: Counters, closing: Closing, *, is_last: bool
     ) -> Iterator[tuple[str, int, bytes]]:
         """Yield what the rules need: counts, each with its user's baseline, and what all told.
 
@@ -405,9 +397,7 @@ def _items_prefix(view: View) -> str:
     return f"{ITEMS}{view.level}/{view.item}/"
 
 
-def _unpack(
-    rows: Iterator[pd.DataFrame],
-) -> _Came:
+def _unpack(rows: Iterator[pd.DataFrame]) -> _Came:
     blocks, feeds, dead, now_ms, kinds = defaultdict(list), [], [], 0, set()
     sketches = defaultdict(list)
     for frame in rows:
@@ -451,20 +441,16 @@ def _seen_by(view: View, changes: Changes) -> Counters:
         return changes.counters
     now = changes.whole.by(view.by)
     told, rows = Counters.join([replace(now, count=now.count * 0), changes.counters.by(view.by)])
-    return now.take(np.sort(rows[np.flatnonzero(_same_as_next(told))]))
-
-
-def _same_as_next(counters: Counters) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return which counters have the key of the one behind them."""
-    keys = counters.user, counters.start_ms, counters.action
-    return np.asarray(np.logical_and.reduce([key[:-1] == key[1:] for key in keys]))
+    keys = told.user, told.start_ms, told.action
+    same_as_next = np.logical_and.reduce([key[:-1] == key[1:] for key in keys])
+    return now.take(np.sort(rows[np.flatnonzero(same_as_next)]))
 
 
 def _of_view(seen: pa.Table, view: View, counters: Counters, *, is_open: bool) -> pa.Table:
     """Return counts that rules on a view may flag, with the parts that they are by."""
     told = with_parts(pa.schema([]), counters.parts, is_view=view.by is not None)
     large = seen.filter(pa.array(np.asarray(seen["count"]) >= view.floor))
-    large = large.append_column(_IS_OPEN, pa.repeat(is_open, len(large)))
+    large = large.append_column("is_open", pa.repeat(is_open, len(large)))
     return large.replace_schema_metadata(told.metadata)
 
 

@@ -267,16 +267,8 @@ class Pipeline:
         folder = RunFolder(Path(out).absolute())
         with folder.hold(), Progress(shown=progress) as shown:
             chosen = _chosen_files(self.source, folder, set_aside, readmit)
-            ready = partial(
-                _prepare,
-                self,
-                folder,
-                rulebook=self.rulebook(folder),
-                master=master,
-                limits=limits,
-                live=False,
-                set_aside=chosen,
-            )
+            ready = partial(_prepare, self, folder, rulebook=self.rulebook(folder), live=False)
+            ready = partial(ready, master=master, limits=limits, set_aside=chosen)
             job = ready(shown.say)
             told = receivers_of(self.alert_to)
             with Alerting(folder, told, shown.say, lasts_ms=BOUNDED_MS) as alerting:
@@ -329,17 +321,9 @@ class Pipeline:
             hold = undone.enter_context(folder.hold())
             shown = undone.enter_context(Progress(shown=progress))
             chosen = _chosen_files(self.source, folder, set_aside, readmit)
-            ready = partial(
-                _prepare,
-                pipeline,
-                folder,
-                rulebook=self.rulebook(folder),
-                master=master,
-                limits=limits,
-                live=True,
-                set_aside=chosen,
-                trigger_ms=parse_duration(trigger),
-            )
+            ready = partial(_prepare, pipeline, folder, rulebook=self.rulebook(folder), live=True)
+            ready = partial(ready, master=master, limits=limits, set_aside=chosen)
+            ready = partial(ready, trigger_ms=parse_duration(trigger))
             job = ready(shown.say)
             shown.begin(None)
             tidying = Tidying(folder, pipeline.cascade, shown.say)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -143,11 +142,10 @@ def _part(name: str, by: Column) -> Column:
     """Return the value of a part of each finding's action; null too where no rule looked at it."""
     place = sf.array_position(by, name).cast("int")
     text = sf.get(sf.split("action", SEPARATOR), place - 1)
-    return sf.when((place > 0) & (text != NONE), reduce(_replaced, UNESCAPED, text))
-
-
-def _replaced(text: Column, pair: tuple[str, str]) -> Column:
-    return sf.replace(text, sf.lit(pair[0]), sf.lit(pair[1]))
+    told = text
+    for pair in UNESCAPED:
+        told = sf.replace(told, *map(sf.lit, pair))
+    return sf.when((place > 0) & (text != NONE), told)
 
 
 def _read(
@@ -161,7 +159,9 @@ def _read(
         read = read.option("basePath", f"file://{root.absolute()}")
     # Beyond so many files Spark would look for each by a task of its own: twenty times as long.
     with _looking_by_itself(spark, len(paths)):
-        return read.parquet(*map(_one_file, paths))
+        # A path is to be taken for itself, and for no glob.
+        files = (_GLOB.sub(r"\\\1", str(path.absolute())) for path in paths)
+        return read.parquet(*(f"file://{file}" for file in files))
 
 
 @contextmanager
@@ -177,11 +177,6 @@ def _looking_by_itself(spark: SparkSession, most: int) -> Iterator[None]:
                 spark.conf.unset(_LOOKS_BY_ITSELF)
             else:
                 spark.conf.set(_LOOKS_BY_ITSELF, before)
-
-
-def _one_file(path: Path) -> str:
-    """Return a path as Spark takes it for itself, and for no glob."""
-    return "file://" + _GLOB.sub(r"\\\1", str(path.absolute()))
 
 
 def _spanned(counts: DataFrame) -> DataFrame:

@@ -31,13 +31,7 @@ from kstoolkit.errors import (
 )
 from kstoolkit.events.event import OF_FILES, SCHEMA, DeadLetters, count_reasons
 from kstoolkit.events.files import Changes
-from kstoolkit.findings.finding import (
-    CAMPAIGN,
-    Choice,
-    Findings,
-    ends_ms,
-    of_actions,
-)
+from kstoolkit.findings.finding import CAMPAIGN, Choice, Findings, ends_ms, of_actions
 from kstoolkit.findings.incidents import GAP, MERGED, incidents_of, states_of
 from kstoolkit.findings.marks import add_mark, load_marks, mark_of, remove_marks
 from kstoolkit.findings.ranking import rank_users
@@ -79,6 +73,10 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.story import UserHistory, UserStory
     from kstoolkit.units import Duration
 
+_DEAD_LETTERS = SCHEMA.append(pa.field("batch", pa.int64()))
+_SHOWN_ROWS = 100_000
+_Firsts: TypeAlias = "dict[tuple[str, tuple[str, ...] | None], pa.Table]"
+
 
 def _tidy(counters: Counters, window: Window) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
@@ -93,9 +91,6 @@ def _tidy(counters: Counters, window: Window) -> pd.DataFrame:
     }
     keys = ["window_start", "user", *counters.named]
     return pd.DataFrame(columns).sort_values(keys, ignore_index=True)
-
-
-_DEAD_LETTERS = SCHEMA.append(pa.field("batch", pa.int64()))
 
 
 def _read_dead_letters(out: Path, *, limit: int) -> DeadLetters:
@@ -172,10 +167,6 @@ def files_told(folder: RunFolder) -> Counter[str]:
         ended = pc.less_equal(dead.column("batch"), last)
         told.update(dead.column("file").filter(pc.and_(of_files, ended)).to_pylist())
     return told
-
-
-_SHOWN_ROWS = 100_000
-_Firsts: TypeAlias = "dict[tuple[str, tuple[str, ...] | None], pa.Table]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,11 +261,7 @@ class Run(Viewed):
         return {each: None if ms is None else moment_of(ms) for each, ms in told.items()}
 
     def history(
-        self,
-        user: str,
-        *,
-        action: str | None = None,
-        where: Mapping[str, str | None] | None = None,
+        self, user: str, *, action: str | None = None, where: Mapping[str, str | None] | None = None
     ) -> UserHistory:
         """Return one user's counts over time at every level of the cascade.
 
@@ -313,10 +300,7 @@ class Run(Viewed):
         reported = self._reported()
         if isinstance(what, str):
             return user_story(self._counted, what, reported, (self.incidents(), self.marks))
-        finding = what
-        return user_history(
-            self._counted, finding.user, finding.parts, findings=reported, about=finding
-        )
+        return user_history(self._counted, what.user, what.parts, findings=reported, about=what)
 
     def counts(
         self,
@@ -388,13 +372,10 @@ class Run(Viewed):
         chosen = counters.where(where or {})
         if by is None:
             return chosen
-        least = (
-            settings.min_count[settings.windows.index(window.label)] if settings.min_count else 1
-        )
+        least = dict(zip(settings.windows, settings.min_count, strict=False)).get(window.label, 1)
         if least > 1:
-            message = (
-                f"Counts below {format_count(least)} were left out, and are in none of these sums."
-            )
+            below = f"Counts below {format_count(least)} were left out"
+            message = f"{below}, and are in none of these sums."
             warnings.warn(message, LimitedResultWarning, stacklevel=4)
         return chosen.by([by] if isinstance(by, str) else by)
 
@@ -571,9 +552,8 @@ class Run(Viewed):
     def _reported(self) -> pa.Table:
         """Return every finding that was reported, each window of each level once."""
         self.folder.check()
-        return merge_findings(
-            [each.drop_columns(["batch"]) for each in told_findings(self.folder.path)]
-        )
+        told = told_findings(self.folder.path)
+        return merge_findings([each.drop_columns(["batch"]) for each in told])
 
     @property
     def dead_letters(self) -> DeadLetters:

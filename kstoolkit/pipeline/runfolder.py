@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.units import Duration
 
-_FORMAT = 1
-_WHAT = "run folder"
+_FORMAT, _WHAT = 1, "run folder"
 _BEFORE = {".lock", ".run.json", ".staging", "spark.log", "simulated"}
 """What may lie in a folder before its first run is known."""
 STATE_FILE = re.compile(r"(\d+)(?:_[\w-]+)?\.(changelog|delta|snapshot|zip)")
@@ -139,22 +138,13 @@ class Settings:
         for name, told in _FIXED.items():
             mine, theirs = getattr(self, name), getattr(earlier, name)
             if mine != theirs:
-                message = (
-                    f"This output belongs to other {told}: it has {_in_words(theirs)}, "
-                    f"not {_in_words(mine)}."
-                )
-                raise CheckpointError(
-                    message,
-                    hint="Take another output folder, or the same settings. Rules, trigger, batch "
-                    "size, min_count and flush may change; these may not.",
-                )
-        return replace(
-            self,
-            partitions=earlier.partitions,
-            epoch=earlier.epoch,
-            input_schema=earlier.input_schema,
-            starting=earlier.starting,
-        )
+                has = f"it has {_in_words(theirs)}, not {_in_words(mine)}"
+                message = f"This output belongs to other {told}: {has}."
+                hint = "Take another output folder, or the same settings. Rules, trigger, batch "
+                hint += "size, min_count and flush may change; these may not."
+                raise CheckpointError(message, hint=hint)
+        kept = ("partitions", "epoch", "input_schema", "starting")
+        return replace(self, **{name: getattr(earlier, name) for name in kept})
 
 
 @dataclass(slots=True)
@@ -176,62 +166,38 @@ class RunLock:
         self.release()
 
 
+def _place(name: str, what: str) -> Path:
+    """Return a property: a place in a run's folder, by its name there."""
+
+    def place(folder: RunFolder) -> Path:
+        return folder.path / name
+
+    return property(place, doc=what)  # type: ignore[return-value] # what it comes to
+
+
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """A run's output folder."""
 
     path: Path
 
+    checkpoint = _place("checkpoint", "Spark's checkpoint.")
+    ledger = _place("files.jsonl", "The list of files taken in.")
+    due = _place("due.json", "When a live run's next flush is due, from batch to batch.")
+    staged = _place("staged", "Where a batch DataFrame waits, counted by pane.")
+    staging = _place(".staging", "Where a batch DataFrame is being written, until it is whole.")
+    log = _place("spark.log", "What Spark had to say.")
+    restarts = _place("restarts.jsonl", "The list of times that a query was started again.")
+    marks = _place("marks.toml", "What people say of users and incidents.")
+    skipped = _place(
+        "skip.json", "The list of records that are left out, as counting them ends who counts."
+    )
+
     @property
     def shown(self) -> str:
         """The folder as it would be given here: from the current one, if it lies in that."""
         here = Path.cwd()
         return str(self.path.relative_to(here) if self.path.is_relative_to(here) else self.path)
-
-    @property
-    def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
-        return self.path / "checkpoint"
-
-    @property
-    def ledger(self) -> Path:
-        """The list of files taken in."""
-        return self.path / "files.jsonl"
-
-    @property
-    def due(self) -> Path:
-        """When a live run's next flush is due, from batch to batch."""
-        return self.path / "due.json"
-
-    @property
-    def staged(self) -> Path:
-        """Where a batch DataFrame waits, counted by pane."""
-        return self.path / "staged"
-
-    @property
-    def staging(self) -> Path:
-        """Where a batch DataFrame is being written, until it is whole."""
-        return self.path / ".staging"
-
-    @property
-    def log(self) -> Path:
-        """What Spark had to say."""
-        return self.path / "spark.log"
-
-    @property
-    def restarts(self) -> Path:
-        """The list of times that a query was started again."""
-        return self.path / "restarts.jsonl"
-
-    @property
-    def marks(self) -> Path:
-        """What people say of users and incidents."""
-        return self.path / "marks.toml"
-
-    @property
-    def skipped(self) -> Path:
-        """The list of records that are left out, as counting them ends who counts."""
-        return self.path / "skip.json"
 
     @property
     def has_begun(self) -> bool:
@@ -252,9 +218,8 @@ class RunFolder:
             found = read.pop("format")
             if found != _FORMAT:
                 raise FormatError.version(_WHAT, found, _FORMAT)
-            return Settings(
-                **{**read, **{name: tuple(read[name]) for name in ("windows", "min_count")}}
-            )
+            told = {name: tuple(read[name]) for name in ("windows", "min_count")}
+            return Settings(**read | told)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
@@ -346,9 +311,8 @@ class RunFolder:
         except OSError as error:
             os.close(lock)
             message = f"Another run is writing to {str(self.path)!r}."
-            raise OutputError(
-                message, hint="Wait for it, stop it, or take another --out."
-            ) from error
+            hint = "Wait for it, stop it, or take another --out."
+            raise OutputError(message, hint=hint) from error
         return RunLock(lock)
 
     def is_held(self) -> bool:

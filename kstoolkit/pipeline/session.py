@@ -37,7 +37,19 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
-_LAST_LINES = 3
+_STATE_STORE = "spark.sql.streaming.stateStore"
+_MASTER = re.compile(r"local(\[(\*|\d+)(, *(\*|\d+))?\])?|spark://\S+:\d+|yarn|k8s://\S+")
+_MEMORY_SIZE = re.compile(r"\d+[kmgt]b?", re.IGNORECASE)
+_LARGEST_DEFAULT_MEMORY_BYTES = 8 << 30
+_STARTING = threading.Lock()
+_OF_RUNS: WeakSet[SparkSession] = WeakSet()
+_OF_WORKERS = ("kstoolkit", "numpy", "pandas", "pyarrow")
+_ASKED = """
+import sys
+print("%d.%d" % sys.version_info[:2])
+from importlib.util import find_spec
+print(", ".join(name for name in sys.argv[1:] if find_spec(name) is None))
+"""
 
 
 def _start_java(conf: SparkConf, log: BinaryIO) -> None:
@@ -82,7 +94,7 @@ def _cause_of(error: Exception, log: Path, start: int) -> str:
         return str(thrown.getMessage() or thrown.toString()).splitlines()[0]
     said = log.read_bytes()[start:].decode(errors="replace").splitlines()
     words = [line.strip() for line in said if line.strip() and not line.startswith(("\tat ", "20"))]
-    return " ".join(words[-_LAST_LINES:]) or str(error)
+    return " ".join(words[-3:]) or str(error)
 
 
 @contextmanager
@@ -139,13 +151,6 @@ def _interruptions_held() -> Iterator[None]:
         signal.raise_signal(number)
 
 
-_STATE_STORE = "spark.sql.streaming.stateStore"
-_MASTER = re.compile(r"local(\[(\*|\d+)(, *(\*|\d+))?\])?|spark://\S+:\d+|yarn|k8s://\S+")
-_MEMORY_SIZE = re.compile(r"\d+[kmgt]b?", re.IGNORECASE)
-_LARGEST_DEFAULT_MEMORY_BYTES = 8 << 30
-_ANSWER_SECONDS = 5
-
-
 def spark_session(
     master: str | None = None,
     *,
@@ -198,10 +203,6 @@ def spark_session(
         return _start(conf, log)
 
 
-_STARTING = threading.Lock()
-_OF_RUNS: WeakSet[SparkSession] = WeakSet()
-
-
 def session_of_run(spark: SparkSession) -> SparkSession:
     """Return a session for one run: with all that another has by now, from then on its own."""
     # As Spark does for each streaming query: newSession() would lack functions and settings.
@@ -214,15 +215,6 @@ def queries_beside(spark: SparkSession) -> list[StreamingQuery]:
     """Return the streaming queries of a session, and those of runs in the same Spark."""
     sessions = [each for each in _OF_RUNS if each.sparkContext is spark.sparkContext]
     return [query for each in (spark, *sessions) for query in each.streams.active]
-
-
-_OF_WORKERS = ("kstoolkit", "numpy", "pandas", "pyarrow")
-_ASKED = """
-import sys
-print("%d.%d" % sys.version_info[:2])
-from importlib.util import find_spec
-print(", ".join(name for name in sys.argv[1:] if find_spec(name) is None))
-"""
 
 
 def check_workers(context: SparkContext) -> None:
@@ -312,9 +304,8 @@ def _existing_session() -> SparkSession | None:
 def _check_master(master: str) -> None:
     if not _MASTER.fullmatch(master):
         message = f"{master!r} is no Spark master."
-        raise ConfigurationError(
-            message, hint="Give 'local[*]', 'spark://host:port', 'yarn' or 'k8s://…'."
-        )
+        hint = "Give 'local[*]', 'spark://host:port', 'yarn' or 'k8s://…'."
+        raise ConfigurationError(message, hint=hint)
     if master.startswith("spark://"):
         _check_answering(master)
 
@@ -325,7 +316,7 @@ def _check_answering(master: str) -> None:
     for place in master.removeprefix("spark://").split(","):
         host, _, port = place.rpartition(":")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+            socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
         except (OSError, ValueError, OverflowError) as error:
             refusals.append(f"{place}: {getattr(error, 'strerror', None) or error}")
         else:
@@ -412,9 +403,7 @@ def _start(conf: SparkConf, log: Path) -> SparkSession:
             _start_java(conf, stream)
         return SparkSession(SparkContext.getOrCreate(conf))
     except (PySparkException, Py4JError, OSError) as error:
-        message = (
-            f"Spark did not start on {conf.get('spark.master')!r}: {_cause_of(error, log, start)}"
-        )
-        raise EnvironmentFault(
-            message, hint="Run kstoolkit doctor, which says what is missing here."
-        ) from error
+        why = _cause_of(error, log, start)
+        message = f"Spark did not start on {conf.get('spark.master')!r}: {why}"
+        hint = "Run kstoolkit doctor, which says what is missing here."
+        raise EnvironmentFault(message, hint=hint) from error

@@ -56,6 +56,8 @@ TICK, FLUSH, END = "tick", "flush", "end"
 _MOST_COUNTERS = 4_000_000
 """So many counters are held as columns before they are put aside as bytes."""
 
+_SEED, _WORD, _SIGN = 42, 0xFFFF_FFFF, 0x8000_0000
+
 
 @dataclass(frozen=True, slots=True)
 class Grain:
@@ -186,9 +188,6 @@ def from_ipc(payload: bytes) -> pa.Table:
     """Return the columns of an Arrow IPC stream."""
     options = pa.ipc.IpcReadOptions(use_threads=False)
     return pa.ipc.open_stream(pa.py_buffer(payload), options=options).read_all()
-
-
-_SEED, _WORD, _SIGN = 42, 0xFFFF_FFFF, 0x8000_0000
 
 
 def shuffle_keys(buckets: int, partitions: int) -> list[int]:

@@ -90,6 +90,20 @@ _SCORED_DDL = "found long, files string, view string, scored binary"
 _REPORT = pa.schema(
     [("kind", pa.string()), ("bucket", pa.int32()), ("level", pa.int32()), ("payload", pa.binary())]
 )
+_GIVING_UP = {
+    "max.block.ms": "15000",
+    "request.timeout.ms": "10000",
+    "delivery.timeout.ms": "20000",
+}
+"""After how long Java's producer gives up on a broker that is silent, so that whoever supervises
+the query notices, says so and goes on when it is back. By default it is one minute or two."""
+
+_CHANGELOG, _FINDINGS, _REJECTED, _OUTBOX = "changelog", "findings", "dead_letters", "outbox"
+_KINDS = (_FINDINGS, _REJECTED, STATISTICS_FOLDER, _CHANGELOG)
+"""The folders of a run, in the order in which a batch is marked in them."""
+
+
+_EVERYONE_NAME, _PENDING = "part-everyone.parquet", "part-pending-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +211,6 @@ class _TaskFiles:
             self.dead_letters[each["values"]] += each["counts"]
 
     def _path(self, folder: str) -> Path:
-        """Return where the task's file of a folder is written."""
         place = Path(folder, f"part-{self.number:05d}.parquet")
         self.files.append((_hidden(place), str(place)))
         return Path(self.files[-1][0])
@@ -209,21 +222,10 @@ def _hidden(place: Path) -> str:
 
 
 def _move(files: Iterable[Sequence[str]]) -> list[Path]:
-    """Move files to their places, and return these."""
     return [Path(hidden).replace(place) for hidden, place in files]
 
 
-_GIVING_UP = {
-    "max.block.ms": "15000",
-    "request.timeout.ms": "10000",
-    "delivery.timeout.ms": "20000",
-}
-"""After how long Java's producer gives up on a broker that is silent, so that whoever supervises
-the query notices, says so and goes on when it is back. By default it is one minute or two."""
-
-
 def _send_waiting(spark: SparkSession, waiting: Sequence[Path], topic: OutputTopic) -> None:
-    """Send the records that lie in files, and take them away."""
     if waiting:
         _send(with_connector(spark).read.parquet(*map(str, waiting)), topic)
     for path in waiting:
@@ -231,10 +233,7 @@ def _send_waiting(spark: SparkSession, waiting: Sequence[Path], topic: OutputTop
 
 
 def _send_findings(
-    spark: SparkSession,
-    files: Sequence[Path],
-    topic: KafkaFindings,
-    parts: tuple[str, ...] | None,
+    spark: SparkSession, files: Sequence[Path], topic: KafkaFindings, parts: tuple[str, ...] | None
 ) -> None:
     """Send a batch's findings as JSON: see :mod:`kstoolkit.kafka.outputs`."""
     found = findings_of(with_connector(spark), files, parts)
@@ -266,14 +265,6 @@ def _send(records: DataFrame, topic: OutputTopic) -> None:
         if is_kafkas(error):
             raise NotSent(topic, cause_in_words(error)) from error
         raise
-
-
-_CHANGELOG, _FINDINGS, _REJECTED, _OUTBOX = "changelog", "findings", "dead_letters", "outbox"
-_KINDS = (_FINDINGS, _REJECTED, STATISTICS_FOLDER, _CHANGELOG)
-"""The folders of a run, in the order in which a batch is marked in them."""
-
-
-_EVERYONE_NAME, _PENDING = "part-everyone.parquet", "part-pending-"
 
 
 @dataclass(frozen=True, slots=True)

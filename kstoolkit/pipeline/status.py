@@ -126,9 +126,10 @@ class RunStatus(Viewed):
 
     def rows(self) -> list[tuple[str, str]]:
         """Return (what, figure) for people, in the order to be read."""
-        newest = self.newest
+        newest, size = self.newest, self.state_bytes
+        dead = {REASONS.get(name, name): n for name, n in self.dead_letters.items()}
         return [
-            ("state", self._state()),
+            ("state", self.state if self.why is None else f"{self.state}: {self.why}"),
             *self._restarts(),
             ("events", f"{format_count(self.events)} in {self._batches()}"),
             ("events/s", self._rate()),
@@ -136,14 +137,11 @@ class RunStatus(Viewed):
             ("lag", self._lag()),
             ("waiting", self._waiting()),
             ("late", _by_name(self.late)),
-            (
-                "dead letters",
-                _by_name({REASONS.get(k, k): n for k, n in self.dead_letters.items()}),
-            ),
+            ("dead letters", _by_name(dead)),
             ("findings reported", format_count(self.findings)),
             ("state rows", self._held("state_rows", format_count)),
             ("state memory", self._held("memory_bytes", format_bytes)),
-            ("state on disk", self._on_disk()),
+            ("state on disk", format_bytes(size) if size is not None else self._why("state_bytes")),
         ]
 
     def to_pandas(self) -> pd.DataFrame:
@@ -167,11 +165,7 @@ class RunStatus(Viewed):
     def _repr_html_(self) -> str:
         return facts_html(self.rows(), repr(self)[10:-1])
 
-    def _state(self) -> str:
-        return self.state if self.why is None else f"{self.state}: {self.why}"
-
     def _restarts(self) -> list[tuple[str, str]]:
-        """Return how often it was started again, where it was."""
         last = self.last_restart
         if last is None:
             return []
@@ -210,10 +204,6 @@ class RunStatus(Viewed):
             return self._why("state_rows")
         figure = printed(getattr(known[-1], name))
         return figure if known[-1] is self.newest else f"{figure} after batch {known[-1].number}"
-
-    def _on_disk(self) -> str:
-        size = self.state_bytes
-        return self._why("state_bytes") if size is None else format_bytes(size)
 
     def _why(self, name: str) -> str:
         return f"unknown ({self.unknown.get(name, 'not told')})"
@@ -317,7 +307,6 @@ _PARTS = {
 
 _FIRST_CHANGES = 50
 _NOT_TOLD = "not kept: only the process that counts knows it so soon"
-_NO_FILES = "a DataFrame's source does not say"
 NO_BATCH = "no batch has ended yet"
 
 
@@ -384,7 +373,7 @@ class RunWatch:
             last_restart=restarts[-1] if restarts else None,
             unknown={
                 "state_rows": _NOT_TOLD if self._run.query is None else NO_BATCH,
-                "waiting_files": _NO_FILES,
+                "waiting_files": "a DataFrame's source does not say",
                 "state_bytes": NO_BATCH,
                 "newest_event_ms": "no counts yet",
             },

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import Settings
     from kstoolkit.windows import Window
 
+_EXPECTED = ("expected_low", "expected_high", "ceiling")
+_Where: TypeAlias = "Mapping[str, str | None]"
+_MOST_SHARES, _MOST_EXPECTED = 10, 2
+
 
 def utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
     """Return epoch ms as pandas' timestamps, UTC."""
@@ -107,7 +111,7 @@ class LevelCounts:
         names = ("window_start_ms", "window_end_ms", "count", "flagged")
         return {
             "window": self.window.label,
-            **{name: getattr(self, name) for name in _OF_LEVEL},
+            **{name: getattr(self, name) for name in (*_EXPECTED, "min_count")},
             "counts": [dict(zip(names, row, strict=True)) for row in rows],
         }
 
@@ -128,9 +132,6 @@ class LevelCounts:
                 "flagged": np.isin(self.times_ms, self.flagged_ms),
             }
         )
-
-
-_OF_LEVEL = ("expected_low", "expected_high", "ceiling", "min_count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -167,20 +168,15 @@ class UserHistory(Viewed):
         return f"UserHistory({self._facts()})"
 
     def _repr_html_(self) -> str:
-        heads = [what for what, _ in self.levels[0].rows()] if self.levels else []
-        rows = [
-            (level.window.label, *(figure for _, figure in level.rows())) for level in self.levels
-        ]
-        return rows_html(self._facts(), ("window", *heads), rows)
+        told = [(("window", level.window.label), *level.rows()) for level in self.levels]
+        heads = [what for what, _ in told[0]] if told else ["window"]
+        return rows_html(self._facts(), heads, [[figure for _, figure in row] for row in told])
 
     def _facts(self) -> str:
         what = "all actions" if self.action is None else repr(self.action)
         flagged = sum(level.flagged_ms.size for level in self.levels)
         labels = ", ".join(level.window.label for level in self.levels)
         return f"{self.user!r}, {what}: {labels}; {counted(flagged, 'flagged windows')}"
-
-
-_Where: TypeAlias = "Mapping[str, str | None]"
 
 
 def user_history(
@@ -251,10 +247,8 @@ def _level(
         counts=counts,
         ends_ms=ends,
         flagged_ms=np.unique(here.table["window_start_ms"].to_numpy()),
-        expected_low=expecting.expected_low if expecting else None,
-        expected_high=expecting.expected_high if expecting else None,
-        ceiling=expecting.ceiling if expecting else None,
         min_count=min_count,
+        **{name: getattr(expecting, name, None) for name in _EXPECTED},
     )
 
 
@@ -314,13 +308,11 @@ class UserStory(Viewed):
     @property
     def expected(self) -> list[ExpectedOf]:
         """What was expected in each kind of window, of each action that something was found of."""
-        told: dict[tuple[str, str], ExpectedOf] = {}
-        for each in self.history.findings:  # in the order of time: the newest stays
-            low, high = each.expected_low, each.expected_high
-            told[each.window, each.what] = ExpectedOf(
-                each.window, each.what, low, high, each.ceiling
-            )
-        return list(told.values())
+        told = (
+            ExpectedOf(each.window, each.what, each.expected_low, each.expected_high, each.ceiling)
+            for each in self.history.findings
+        )  # in the order of time: the newest stays
+        return list({(each.window, each.action): each for each in told}.values())
 
     @property
     def events(self) -> int:
@@ -377,15 +369,11 @@ class UserStory(Viewed):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return (
-            f"UserStory({self.user!r}: {self.events:,} events, {self.incidents.facts()} incidents)"
-        )
+        told = f"{self.events:,} events, {self.incidents.facts()} incidents"
+        return f"UserStory({self.user!r}: {told})"
 
     def _repr_html_(self) -> str:
         return facts_html(self.rows(), self.user)
-
-
-_MOST_SHARES, _MOST_EXPECTED = 10, 2
 
 
 def user_story(

@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
     Counting = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
+_PARSED = "_parsed"
+_KEY = "lane"
+"""The shuffle key's column: its name is in checkpoints, with the schema of the state."""
+
 
 @dataclass(frozen=True, slots=True)
 class Due:
@@ -149,11 +153,6 @@ class _StillReader(Reader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         return iter(())
-
-
-_PARSED = "_parsed"
-_KEY = "lane"
-"""The shuffle key's column: its name is in checkpoints, with the schema of the state."""
 
 
 def file_feed(spark: SparkSession, plan: FileFeedPlan) -> DataFrame:

@@ -80,6 +80,13 @@ if TYPE_CHECKING:
     Step = Callable[[DataFrame, int], None]
     Ready = Callable[[Log, Sleep], Start]
 
+PATIENCE_MS = 600_000
+"""How long a broker is waited for where no topic says it."""
+
+_POISONOUS = 3
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
+_LAST_BREATH_SECONDS = 0.5
+
 
 class AtItsEnd(KstoolkitError):  # noqa: N818 - it is none: it ends a query
     """What a query ends with that has nothing left to count before the run's end."""
@@ -418,14 +425,6 @@ class SupervisedQuery(StreamingQuery):
         return bool(super().status["isTriggerActive"])
 
 
-PATIENCE_MS = 600_000
-"""How long a broker is waited for where no topic says it."""
-
-_POISONOUS = 3
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
-_LAST_BREATH_SECONDS = 0.5
-
-
 def _java_is_gone() -> bool:
     """Return whether Java has ended, or is about to: asked before its error's text is read."""
     process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as pyspark asks itself
@@ -455,7 +454,7 @@ class Retries:
     set_aside: Callable[[], str | None] = lambda: None
     is_gone: Callable[[str], bool] = lambda _: False
     _outage: _Outage | None = field(default=None, init=False)
-    _deaths: _Deaths | None = field(default=None, init=False)
+    _deaths: tuple[int | None, int] = field(default=(None, 0), init=False)  # after which batch
 
     def wait(self, death: Exception, closing: Event) -> None:
         """Return when the query may be started again, or is to end; else raise what it died of."""
@@ -510,27 +509,27 @@ class Retries:
 
     def _wait_after(self, failed: KstoolkitError, restart: Restart, closing: Event) -> None:
         batch = newest_commit(self.folder.checkpoint)
-        if self._deaths is None or self._deaths.batch != batch:
-            self._deaths = _Deaths(batch)
-        self._deaths.number += 1
-        if self._deaths.number % _POISONOUS == 0 and not isinstance(failed, OnBatchFailed):
+        before, number = self._deaths
+        number = number + 1 if before == batch else 1
+        self._deaths = batch, number
+        if number % _POISONOUS == 0 and not isinstance(failed, OnBatchFailed):
             self.tell(
                 f"{failed.message} The batch has died thrice: looking for the record it dies of."
             )
             if found := self.set_aside():
                 self.tell(found)
                 self._restarts.add(found, batch, counts=False)
-                self._deaths = None
+                self._deaths = batch, 0
                 return
-        before = self._restarts.within_an_hour()
-        if before >= restart.most_per_hour:
-            message = f"{failed.message} It was started again {before} times within an hour."
+        restarts = self._restarts.within_an_hour()
+        if restarts >= restart.most_per_hour:
+            message = f"{failed.message} It was started again {restarts} times within an hour."
             hint = f"Why, each time, is in {self._restarts.path}. {failed.hint or ''}".rstrip()
             raise RestartsSpent(message, hint=hint) from failed
-        pause_ms = restart.pause_ms(self._deaths.number)
+        pause_ms = restart.pause_ms(number)
         self.tell(
             f"{failed.message} Starting again after {format_duration(pause_ms)} "
-            f"(number {before + 1} of {restart.most_per_hour} within an hour)."
+            f"(number {restarts + 1} of {restart.most_per_hour} within an hour)."
         )
         if not closing.wait(pause_ms / 1_000):
             self._restarts.add(failed.message, batch, counts=True)
@@ -538,14 +537,6 @@ class Retries:
     @property
     def _restarts(self) -> RestartLog:
         return RestartLog(self.folder.restarts)
-
-
-@dataclass(slots=True)
-class _Deaths:
-    """How often in a row a query died after the same batch."""
-
-    batch: int | None
-    number: int = 0
 
 
 @dataclass(slots=True)

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
     from kstoolkit.windows import Cascade
 
+NOT_OURS = "The counts are in a topic: how long they stay is its retention, not ours."
+
 
 def floors_ms(changelog: Path, cascade: Cascade) -> dict[int, int]:
     """Return the first start of the windows that stay, by their length; none for those that do."""
@@ -95,9 +97,6 @@ def compact_run(
         return {"changelog": compact(path)}
     done = {"changelog": compact(path)} if (folder.path / MIRROR).is_dir() else {}
     return done | tidy(folder, settings.expiring(expire), in_tiers=False)
-
-
-NOT_OURS = "The counts are in a topic: how long they stay is its retention, not ours."
 
 
 class _Closed(BaseException):

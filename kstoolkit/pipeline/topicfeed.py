@@ -60,6 +60,19 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
 
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_LEAST_RECORDS, _LEAST_PER_SECOND = 1_000_000, 100_000
+_TRIGGERS = 3
+_BATCHES = 20
+_RECORD_BYTES = 200
+"""What a record takes, were each a counter of its own, of a user with a long name."""
+
+_SHOWN = 3
+_MOST_FOUND = 20
+"""If there are more, it is not single records that are at fault."""
+
+
+Ranges = dict[int, tuple[int, int]]
+"""Of each partition, the first offset, and the one after the last."""
 
 
 def with_connector(spark: SparkSession, tell: Callable[[str], object] = to_stderr) -> SparkSession:
@@ -113,13 +126,6 @@ def sampled_schema(spark: SparkSession, topic: Topic, values: Sequence[bytes]) -
     except Exception as error:
         message = f"schema is {topic.schema!r}: {str(error).strip().splitlines()[0]}"
         raise ConfigurationError(message, hint="Write it as 'at long, who string'.") from error
-
-
-_LEAST_RECORDS, _LEAST_PER_SECOND = 1_000_000, 100_000
-_TRIGGERS = 3
-_BATCHES = 20
-_RECORD_BYTES = 200
-"""What a record takes, were each a counter of its own, of a user with a long name."""
 
 
 def records_per_batch(
@@ -294,15 +300,6 @@ def _fields(
     if not names and topic.value != "json":
         told = told.withColumn("value", sf.col(_VALUE))
     return told.select(*kept, *fields, "_place", "_raw", broken.alias(BROKEN))
-
-
-_SHOWN = 3
-_MOST_FOUND = 20
-"""If there are more, it is not single records that are at fault."""
-
-
-Ranges = dict[int, tuple[int, int]]
-"""Of each partition, the first offset, and the one after the last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,13 +90,13 @@ class WhatIf(Viewed):
         told = {name: getattr(self, name) for name in ("since_ms", "until_ms", "days")}
         told |= {n: {"before": was, "after": now} for n, (was, now) in self.figures.items()}
         told |= {f"users_{change}": names for change, names in self.users.items()}
-        changed = {"gained": list(self.gained.to_dicts()), "lost": list(self.lost.to_dicts())}
+        changed = {name: list(getattr(self, name).to_dicts()) for name in ("gained", "lost")}
         return told | {"kept": len(self.kept)} | changed
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row an incident: its ``change``, and the columns of incidents."""
-        told = {"gained": self.gained, "lost": self.lost, "kept": self.kept}
-        rows = ({"change": name, **row} for name, some in told.items() for row in some.to_dicts())
+        names = ("gained", "lost", "kept")
+        rows = ({"change": n, **row} for n in names for row in getattr(self, n).to_dicts())
         return frame_of(rows, "change")
 
     def __str__(self) -> str:

@@ -39,11 +39,14 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.story import LevelCounts
 
 
-_CHOSEN = {palette.COUNTED: "counted", palette.EXPECTED: "expected", palette.FLAGGED: "flagged"}
 _VARIABLES = {color: f"var(--c{color[1:]})" for color, *_ in (*palette.PARTS, *palette.LINES)}
-_VARIABLES |= {color: f"var(--{name})" for color, name in _CHOSEN.items()}
-_VARIABLES |= {palette.INK: "currentColor"}
+_VARIABLES |= {palette.COUNTED: "var(--counted)", palette.EXPECTED: "var(--expected)"}
+_VARIABLES |= {palette.FLAGGED: "var(--flagged)", palette.INK: "currentColor"}
 """What stands for each colour of the palette on a page: the style sheet has its values."""
+
+_LARGEST_SVG_BYTES = 300_000
+_DPI = 160
+_LONGEST_LABEL = 300
 
 
 @contextmanager
@@ -192,11 +195,6 @@ def _rename(node: ET.Element, name: str, used: set[str]) -> None:
 
 def _local(name: str) -> str:
     return name.rpartition("}")[2]
-
-
-_LARGEST_SVG_BYTES = 300_000
-_DPI = 160
-_LONGEST_LABEL = 300
 
 
 def drawing(series: LevelCounts, *, name: str, label: str) -> Html:

@@ -43,7 +43,9 @@ def findings_part(findings: Findings, ids: Ids, limit: int | None) -> ReportPart
         return ReportPart(title="Findings", section=section)
     shown = list(findings.top(SHOWN if limit is None else limit))
     told = element("ol", *(element("li", _said(each)) for each in shown))
-    at_a_glance = _overview(shown, len(findings))
+    rows = [(text(str(number)), *_cells(each)) for number, each in enumerate(shown, 1)]
+    caption = _caption(len(shown), len(findings))
+    at_a_glance = table(caption, _COLUMNS, rows, numbers={0, 4})
     body = joined(line(findings), plotted(findings, key), at_a_glance, told)
     starts = findings.table["window_start_ms"]
     first = pc.min(starts).as_py()
@@ -64,11 +66,6 @@ def finding_part(finding: Finding, ids: Ids, _limit: int | None) -> ReportPart:
     )
 
 
-def _overview(shown: Sequence[Finding], total: int) -> Html:
-    rows = [(text(str(number)), *_cells(each)) for number, each in enumerate(shown, 1)]
-    return table(_caption(len(shown), total), _COLUMNS, rows, numbers={0, 4})
-
-
 def _caption(shown: int, total: int) -> str:
     return f"{announced(shown, total, 'findings')}, most abnormal first."
 
@@ -84,14 +81,13 @@ def _said(finding: Finding) -> Html:
 
 
 def _evidence(finding: Finding) -> Html:
-    """Return what is known of a finding, as labels and values."""
     first_seen_ms = finding.first_seen_ms - finding.first_seen_ms % 1_000
     return facts(
         [
             ("Rule", isolated(finding.rule)),
             ("Window", period(finding.window_start_ms, finding.window_end_ms)),
             ("Count", text(format_count(finding.count))),
-            ("Expected", isolated(_expected(finding))),
+            ("Expected", isolated(finding.expected)),
             ("Chance of this or more", isolated(_chance(finding))),
             ("In other windows", _levels(finding)),
             ("First seen", moment(first_seen_ms)),
@@ -106,15 +102,9 @@ def _cells(finding: Finding) -> Sequence[Html]:
         isolated(finding.what, LONGEST_IN_TABLE),
         element("span", start, ", ", finding.window, class_="whole" * (finding.window_ms > 0)),
         text(format_count(finding.count)),
-        isolated(_expected(finding)),
+        isolated(finding.expected),
         isolated(_chance(finding)),
     )
-
-
-def _expected(finding: Finding) -> str:
-    if finding.ceiling is not None and finding.expected_high is None:
-        return "unknown (no baseline)"
-    return finding.expected
 
 
 def _chance(finding: Finding) -> str:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from kstoolkit.errors import LimitedResultWarning
 from kstoolkit.markup import Html, element, isolated, joined, shortened, text
-from kstoolkit.records import Figure, Record, Records, counted
+from kstoolkit.records import Record, Records, counted
 from kstoolkit.report.figures import plotted
 from kstoolkit.report.page import Ids, ReportPart, Section, joint, keyed
 from kstoolkit.report.tables import (
@@ -34,7 +34,7 @@ from kstoolkit.report.tables import (
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from kstoolkit.report.page import Span
 
@@ -46,7 +46,14 @@ _WIDEST = 92
 """Characters that stand beside each other on a sheet of A4, gaps among them."""
 _GAP = 2
 _MOST_COLUMNS = 120
-_LONGEST_NOTE = 600
+_MOMENTS = {"start_ms", "end_ms", "stream_time_ms", "window_start_ms", "window_end_ms"}
+_FEW = 4
+_WIDE = 8
+_LONGEST_VALUE = 300
+_LONGEST_LINE = 1_000
+_MOST_WHYS = 20
+_BYTES = {"key_bytes", "value_bytes"}
+"""What the other columns show decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +74,14 @@ class _Grid:
             return nothing("A table without columns.")
         if whole:
             return self._block(range(len(self.names)), kind, split=False)
-        empty = [place for place in range(len(self.names)) if self._is_empty(place)]
+        columns = enumerate(zip(*self.rows, strict=True)) if len(self.rows) > 1 else ()
+        empty = [place for place, column in columns if set(column) == {NOTHING}]
         if empty and len(empty) < len(self.names):
             names = ", ".join(self.names[place] for place in empty)
-            said = isolated(f"Columns with nothing in these rows: {names}.", _LONGEST_NOTE)
+            said = isolated(f"Columns with nothing in these rows: {names}.", 600)
             return joined(self._without(empty).html(kind), element("p", said, class_="nothing"))
         blocks = self._blocks()
         return joined(*(self._block(block, kind, split=len(blocks) > 1) for block in blocks))
-
-    def _is_empty(self, place: int) -> bool:
-        return len(self.rows) > 1 and all(row[place] == NOTHING for row in self.rows)
 
     def _without(self, places: Sequence[int]) -> _Grid:
         kept = [place for place in range(len(self.names)) if place not in places]
@@ -199,14 +204,6 @@ def _name(name: object) -> str:
     return " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
-_MOMENTS = {"start_ms", "end_ms", "stream_time_ms", "window_start_ms", "window_end_ms"}
-_FEW = 4
-_WIDE = 8
-_LONGEST_VALUE = 300
-_LONGEST_LINE = 1_000
-_MOST_WHYS = 20
-
-
 def record_part(record: Record, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of one record."""
     title = words(type(record).__name__)
@@ -260,20 +257,18 @@ def _facts(record: Record) -> Html:
     about = [
         (each.name, isolated(printed(getattr(record, each.name), each.name), _LONGEST_VALUE))
         for each in fields(record)  # type: ignore[arg-type] # records are dataclasses
-        if _is_about(record, each.name, each.metadata)
+        if not ("source" in each.metadata or each.name == "unknown")
+        and not isinstance(getattr(record, each.name), Record | Records)
     ]
     figures = record.figures()
     rows = []
     for each in figures:
         source = element("span", str(each.source), class_="whole")
-        rows.append([isolated(each.name), isolated(_value(each), _LONGEST_VALUE), source])
+        is_plain = isinstance(each.value, int | float | str | None)
+        value = each.text if is_plain else printed(each.value, each.name)
+        rows.append([isolated(each.name), isolated(value, _LONGEST_VALUE), source])
     told = table("Figures, and whose they are.", ("Figure", "Value", "Source"), rows)
     return joined(*([facts(about)] if about else []), *([told] if rows else []))
-
-
-def _is_about(record: Record, name: str, metadata: Mapping[str, Any]) -> bool:
-    value = getattr(record, name)
-    return not ("source" in metadata or name == "unknown" or isinstance(value, Record | Records))
 
 
 def _holds(value: object) -> bool:
@@ -334,12 +329,6 @@ def _whys(shown: Records[Any]) -> Html:
     return element("ul", *listed, class_="whys") if listed else Html()
 
 
-def _value(figure: Figure) -> str:
-    if isinstance(figure.value, int | float | str | None):
-        return figure.text
-    return printed(figure.value, figure.name)
-
-
 def _span(records: Iterable[Record]) -> Span | None:
     return joint((min(each), max(each)) for each in map(_moments, records) if each)
 
@@ -350,10 +339,6 @@ def _moments(record: Record) -> list[int]:
     moments = [value for value in values.values() if isinstance(value, datetime) and value.tzinfo]
     told = [value for name, value in values.items() if name in _MOMENTS and isinstance(value, int)]
     return told + [int(each.timestamp() * 1_000) for each in moments]
-
-
-_BYTES = {"key_bytes", "value_bytes"}
-"""What the other columns show decoded."""
 
 
 def rows_part(rows: Any, ids: Ids, limit: int | None) -> ReportPart:

@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 
 NO_HTML = Html()
 LONGEST_TITLE = 200
-_DEEPEST = 6
-_LONGEST_KEY = 40
+Span = tuple[int, int]
+"""First and last moment, epoch ms UTC."""
+
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +83,7 @@ def keyed(title: str) -> str:
     ('dead-letters', 'b')
     """
     words = re.findall(r"[a-z0-9]+", title[:200].lower())
-    return "-".join(words)[:_LONGEST_KEY].strip("-") or "part"
+    return "-".join(words)[:40].strip("-") or "part"
 
 
 def rendered(section: Section, level: int = 2) -> Html:
@@ -93,12 +98,8 @@ def rendered(section: Section, level: int = 2) -> Html:
     told = [section.body, *(rendered(each, level + 1) for each in section.inner)]
     if section.heading:
         named["aria_labelledby"] = title = f"{section.key}-title"
-        told.insert(0, element(f"h{min(level, _DEEPEST)}", section.heading, id=title))
+        told.insert(0, element(f"h{min(level, 6)}", section.heading, id=title))
     return element(section.tag, *told, id=section.key, **named)
-
-
-Span = tuple[int, int]
-"""First and last moment, epoch ms UTC."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,17 +165,13 @@ def with_lead(part: ReportPart) -> Section:
     return replace(part.section, body=joined(lead, part.section.body))
 
 
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'"
-)
-
-
 def page_of(title: str, lead: Html, sections: Sequence[Section]) -> str:
     """Return the whole page: a title, what that comes to, contents, and what sections say."""
     main = element("main", *(rendered(each) for each in sections))
     nav = element("nav", _contents(sections), aria_label="Contents")
-    body = element("body", _header(title, lead), nav, main)
+    said = [element("p", lead, class_="lead")] if lead else []
+    header = element("header", element("h1", isolated(title, 200)), *said)
+    body = element("body", header, nav, main)
     return f"<!DOCTYPE html>\n{element('html', _head(title), body, lang='en')}\n"
 
 
@@ -202,11 +199,6 @@ def _head(title: str) -> Html:
         element("link", rel="icon", href="data:,"),
         element("style", Html(style)),
     )
-
-
-def _header(title: str, lead: Html) -> Html:
-    heading = element("h1", isolated(title, 200))
-    return element("header", heading, *([element("p", lead, class_="lead")] if lead else ()))
 
 
 def write_page(target: Path, page: bytes) -> Path:

@@ -77,6 +77,13 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.run import Run
 
+_LONGEST_COLUMN, _NAMED_COLUMNS = 24, 3
+_LARGEST_BYTES = 5_000_000
+"""What every mailbox takes; a larger report says which of its parts makes it so."""
+_NAMED, _TITLED = 6, 3
+_LONGEST_NAME = 60
+_TWO = 2
+
 
 def _path_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
     if _is_run(path):
@@ -117,11 +124,6 @@ def _stores_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
     return renamed(records_part(found, ids, limit), f"Stores in {path.absolute().name}")
 
 
-_LONGEST_PARAGRAPH = 10_000
-_LONGEST_VALUE = 300
-_LONGEST_COLUMN, _NAMED_COLUMNS = 24, 3
-
-
 @singledispatch
 def _part_of(thing: Any, ids: Ids, limit: int | None) -> ReportPart:
     module, kind = type(thing).__module__, type(thing).__name__
@@ -143,7 +145,7 @@ def _part_of(thing: Any, ids: Ids, limit: int | None) -> ReportPart:
 def _paragraphs(told: str) -> Html:
     """Return text as paragraphs, which blank lines part; nothing in it is markup."""
     blocks = [" ".join(each.split()) for each in told.replace("\r\n", "\n").split("\n\n")]
-    return joined(*(element("p", isolated(each, _LONGEST_PARAGRAPH)) for each in blocks if each))
+    return joined(*(element("p", isolated(each, 10_000)) for each in blocks if each))
 
 
 def _text_part(told: str, ids: Ids, _limit: int | None) -> ReportPart:
@@ -208,16 +210,7 @@ def _told(thing: Any, limit: int | None) -> Html | None:
 
 
 def _facts(told: dict[str, Any]) -> Html:
-    return facts(
-        (name, isolated(printed(value, name), _LONGEST_VALUE)) for name, value in told.items()
-    )
-
-
-_LARGEST_BYTES = 5_000_000
-"""What every mailbox takes; a larger report says which of its parts makes it so."""
-_NAMED, _TITLED = 6, 3
-_LONGEST_NAME = 60
-_LONGEST_COMMAND = 2_000
+    return facts((name, isolated(printed(value, name), 300)) for name, value in told.items())
 
 
 class Report:
@@ -410,9 +403,8 @@ def _made(origin: Origin) -> Html:
 
 
 def _origin_facts(origin: Origin) -> Html:
-    """Return what made the report, from what, and when."""
     given = origin.command or "unknown (not started from a command)"
-    command = element("p", "Made by ", element("code", isolated(given, _LONGEST_COMMAND)))
+    command = element("p", "Made by ", element("code", isolated(given, 2_000)))
     versions = [(name, isolated(version)) for name, version in origin.versions]
     ends = zip(("Data from", "Data to"), origin.span_ms or (), strict=False)
     times = [(label, moment(time_ms)) for label, time_ms in ends]
@@ -438,9 +430,6 @@ def report_of(run: Run) -> Report:
     return Report(title_of(run.settings)).add(run)
 
 
-_TWO = 2
-
-
 def report_on(
     things: Sequence[str],
     *,
@@ -458,8 +447,11 @@ def report_on(
     if compare and len(things) != _TWO:
         message = f"--compare is about two stores, and the paths given are {len(things)}."
         raise ConfigurationError(message, hint="Give two stores, or leave it out.")
-    target = _target(things, html)
-    command = None if _are_a_run(things) else _command(things, target, title, compare=compare)
+    target, command = _target(things, html), None
+    if not _are_a_run(things):
+        words = ["kstoolkit report", *map(quoted_path, things), "--html", quoted_path(target)]
+        words += [] if title is None else ["--title", shlex.quote(title)]
+        command = " ".join([*words, *(["--compare"] if compare else [])])
     report = Report(title, command=command)
     for each in things:
         report.add(_connected(Path(each), options))
@@ -495,9 +487,3 @@ def _target(things: Sequence[str], html: str | None) -> str:
 
 def _are_a_run(things: Sequence[str]) -> bool:
     return len(things) == 1 and _is_run(Path(things[0]))
-
-
-def _command(things: Sequence[str], html: str, title: str | None, *, compare: bool) -> str:
-    words = ["kstoolkit report", *map(quoted_path, things), "--html", quoted_path(html)]
-    words += ["--title", shlex.quote(title)] if title is not None else []
-    return " ".join([*words, *(["--compare"] if compare else [])])

@@ -67,6 +67,10 @@ if TYPE_CHECKING:
 _FRAMES = {"frame", "staged"}
 """Feeds whose events came from a DataFrame, rather than from files."""
 
+_NO_INCIDENTS = nothing("No incidents: no count crossed the line of any rule.")
+_COLUMNS = ("No.", "User", "Actions", "From, UTC", "State", "Certainty", "Findings")
+_COUNTS_NO_EVENTS = {DISTINCT, CAMPAIGN}
+
 
 def run_part(run: Run, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of a run: at most ``limit`` incidents, users and raw records.
@@ -129,15 +133,11 @@ def _summary(settings: Settings, summary: RunSummary) -> Html:
     return facts((what, isolated(figure, 300)) for what, figure in told)
 
 
-_SAME = ("kind", "user", "action", "window")
-"""What findings have in common that are marked in one plot."""
-
-
 def _drawn(settings: Settings, counts: Mapping[str, pa.Table], incident: Incident) -> LevelCounts:
     """Return the counts around the foremost finding of an incident."""
     peak = incident.peak
-    told = {name: getattr(peak, name) for name in _SAME}
-    same = _about(incident.findings.of_view(peak.by), **told)
+    told = {"kind": peak.kind, "user": peak.user, "action": peak.action, "window": peak.window}
+    same = _about(incident.findings.of_view(peak.by), **told)  # what is marked in one plot
     return _series(settings, counts[peak.window], peak, same)
 
 
@@ -212,11 +212,6 @@ def _in_turn(found: Incidents, top: int) -> list[Incident]:
     return list(Incidents(told.table.take(pa.array(rows)), told.evidence))
 
 
-_NO_INCIDENTS = nothing("No incidents: no count crossed the line of any rule.")
-_COLUMNS = ("No.", "User", "Actions", "From, UTC", "State", "Certainty", "Findings")
-_COUNTS_NO_EVENTS = {DISTINCT, CAMPAIGN}
-
-
 def _cells(number: int, named: tuple[str, Incident]) -> Sequence[Html]:
     name, each = named
     return (
@@ -238,7 +233,7 @@ def _actions(incident: Incident, longest: int) -> Html:
 
 def _article(number: int, name: str, incident: Incident, series: LevelCounts) -> Section:
     rank = element("span", str(number), class_="rank")
-    peak, shown = incident.peak, incident.findings.top(_MOST_EVIDENCE)
+    peak, shown = incident.peak, incident.findings.top(10)
     names = (incident.user or "", *incident.actions[:3], *peak.values())
     said = [(what, isolated(figure, 300)) for what, figure in incident.facts() if what != "user"]
     return Section(
@@ -252,9 +247,6 @@ def _article(number: int, name: str, incident: Incident, series: LevelCounts) ->
         ),
         tag="article",
     )
-
-
-_MOST_EVIDENCE = 10
 
 
 def _figure(name: str, finding: Finding, series: LevelCounts) -> Html:
@@ -289,10 +281,6 @@ def _users(users: pd.DataFrame, top: int) -> Html:
     return table(caption, ("No.", "User", "Score", "Reason"), rows, numbers={0, 2})
 
 
-_SAMPLES = 10
-_LONGEST_RAW = 800
-
-
 def _dead_letters(out: Path, by_reason: Mapping[str, int], top: int) -> Html:
     """Return how many records were not counted, by reason, and some of them raw."""
     total = sum(by_reason.values())
@@ -305,7 +293,7 @@ def _dead_letters(out: Path, by_reason: Mapping[str, int], top: int) -> Html:
         rows.append((meaning, text(format_count(count))))
     caption = f"{counted(total, 'records')} not counted, by reason."
     told = table(caption, ("Reason", "Records"), rows, numbers={1})
-    shown = sampled_letters(out, counts, min(top, _SAMPLES))
+    shown = sampled_letters(out, counts, min(top, 10))
     some = announced(len(shown), total, "records", which="")
     more = [element("p", f"{some}.", class_="nothing")] if len(shown) < total else []
     return joined(told, *map(_sample, shown), *more)
@@ -318,7 +306,7 @@ def _sample(letter: Mapping[str, Any]) -> Html:
     caption = (reason, " · ", isolated(file, 200), f" · batch {letter['batch']}")
     shown = nothing("No raw text.")
     if raw:
-        shown = element("pre", text(shortened(raw, _LONGEST_RAW), keep="\n\t"), dir="auto")
+        shown = element("pre", text(shortened(raw, 800), keep="\n\t"), dir="auto")
     return element("figure", element("figcaption", *caption), shown, class_="raw")
 
 

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 _MOST_MEASURED_BYTES = 256 << 20
 """Of a larger store, a report does not read all rows: that is ``kstoolkit growth``'s."""
 
-_CHANGELOG = "changelog"
-_LONGEST_LEAD = 300
+_Row = TypeVar("_Row", bound=Record)
 
 
 def store_part(store: OpenedStore, ids: Ids, limit: int | None) -> ReportPart:
@@ -77,7 +76,7 @@ def changelog_part(changelog: Changelog, ids: Ids, limit: int | None) -> ReportP
     if batches:
         told += f", the newest number {batches[-1].number} of epoch {batches[-1].epoch}"
     folder = changelog.path.absolute()
-    name = folder.parent.name if folder.name == _CHANGELOG else folder.name
+    name = folder.parent.name if folder.name == "changelog" else folder.name
     return _whole(f"Changelog of {name}", f"{shown_path(changelog.path)}: {told}", parts, ids)
 
 
@@ -151,13 +150,10 @@ def _table(title: str, frame: pa.Table, ids: Ids, limit: int | None) -> ReportPa
 
 def _whole(title: str, lead: str, parts: list[ReportPart], ids: Ids) -> ReportPart:
     inner = tuple(each.section for each in parts)
-    heading, said = isolated(title, LONGEST_TITLE), isolated(lead, _LONGEST_LEAD)
+    heading, said = isolated(title, LONGEST_TITLE), isolated(lead, 300)
     section = Section(key=ids.new(keyed(title)), heading=heading, inner=inner)
     span_ms = joint(each.span_ms for each in parts)
     return ReportPart(title=title, section=section, span_ms=span_ms, lead=said)
-
-
-_Row = TypeVar("_Row", bound=Record)
 
 
 class _ToldTrials(Comparison):
@@ -186,7 +182,10 @@ def read_comparison(path: Path) -> Comparison:
         trials = Records([_record(Trial, row) for row in rows], "trials")
         series = Records([_record(Moment, each) for each in _listed(told, "series")], "moments")
         levels = Records([_record(LevelWork, each) for each in _listed(told, "levels")], "levels")
-        workload = _workload(told[0].get("workload"))
+        of = told[0].get("workload")
+        workload = None
+        if of is not None:
+            workload = Workload(**of, rows=() if of["kind"] == REPLAYED else None)
     except (TypeError, KeyError, AttributeError, ConfigurationError) as error:
         raise _no_comparison(path) from error
     if workload is None:
@@ -215,12 +214,6 @@ def _record(kind: type[_Row], told: dict[str, Any]) -> _Row:
 
 def _listed(told: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     return [each for row in told for each in row.get(name) or ()]
-
-
-def _workload(told: dict[str, Any] | None) -> Workload | None:
-    if told is None:
-        return None
-    return Workload(**told, rows=() if told["kind"] == REPLAYED else None)
 
 
 def _no_comparison(path: Path) -> InputError:

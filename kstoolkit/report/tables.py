@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 LONGEST_IN_TABLE = 32
 """Characters of a name in a table; whole names stand beside it."""
 
+NOTHING = "none"
+_LISTED = 8
+_WHOLE_FROM = 1_000
+
 
 def table(
     caption: str,
@@ -37,8 +41,14 @@ def table(
 ) -> Html:
     """Return rows under headed columns; ``numbers`` are the columns set to the right."""
     kinds = ["number" if place in numbers else "words" for place in range(len(heads))]
-    head = element("tr", *map(_head, heads, kinds))
-    body = [element("tr", *map(_cell, row, kinds)) for row in rows]
+    named = zip(heads, kinds, strict=True)
+    head = element("tr", *(element("th", name, scope="col", class_=kind) for name, kind in named))
+    body = [
+        element(
+            "tr", *(element("td", cell, class_=kind) for cell, kind in zip(row, kinds, strict=True))
+        )
+        for row in rows
+    ]
     parts = (element("caption", caption), element("thead", head), element("tbody", *body))
     # A screen too narrow for the table scrolls it alone, by finger or by key.
     return element("div", element("table", *parts), class_="scroll", tabindex=0)
@@ -77,19 +87,6 @@ def nothing(sentence: str) -> Html:
     '<p class="nothing">No findings.</p>'
     """
     return element("p", sentence, class_="nothing")
-
-
-def _head(name: str, kind: str) -> Html:
-    return element("th", name, scope="col", class_=kind)
-
-
-def _cell(value: Html, kind: str) -> Html:
-    return element("td", value, class_=kind)
-
-
-NOTHING = "none"
-_LISTED = 8
-_WHOLE_FROM = 1_000
 
 
 def printed(value: object, name: str = "") -> str:
