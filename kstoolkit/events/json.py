@@ -143,7 +143,10 @@ def read_json_texts(path: str | Path) -> Iterator[tuple[list[str], list[tuple[st
         if lines.may_be_objects(LONGEST_LINE_BYTES) and _rows_in(chunk) == len(lines.starts):
             yield lines.raw(np.arange(len(lines.starts))), []
         else:
-            good, _, bad = _sifted_lines(chunk, (), LONGEST_LINE_BYTES)
+            good, bad = list[str](), list[tuple[str, str]]()
+            for text, found in _each_line(chunk, (), LONGEST_LINE_BYTES):
+                bad += [(text, found)] if isinstance(found, str) else []
+                good += [] if isinstance(found, str) else [text]
             yield good, bad
 
 
@@ -155,20 +158,13 @@ def _rows_in(chunk: bytes) -> int | None:
         return None
 
 
-def _sifted_lines(
+def _each_line(
     chunk: bytes, columns: Iterable[str], longest_bytes: int
-) -> tuple[list[str], list[dict[str, Any]], list[tuple[str, str]]]:
-    """Return the lines that are objects, the objects, and (raw text, why) of what is none."""
-    lines, records, bad = list[str](), list[dict[str, Any]](), list[tuple[str, str]]()
+) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """Yield each line that holds something, with the object that it is, or why it is none."""
     for line in chunk.split(b"\n"):
         if line.strip() or len(line) > longest_bytes:
-            found = _record_or_why(line, columns, longest_bytes)
-            if isinstance(found, str):
-                bad.append((_shown(line), found))
-            else:
-                lines.append(_shown(line))
-                records.append(found)
-    return lines, records, bad
+            yield _shown(line), _record_or_why(line, columns, longest_bytes)
 
 
 def _record_or_why(text: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any] | str:
@@ -220,9 +216,11 @@ def _parsed(chunk: bytes, types: Types) -> pa.Table:
 
 def _line_by_line(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece:
     """Parse each line on its own, and learn the types from the first good one."""
-    lines, records, bad = _sifted_lines(chunk, columns, longest_bytes)
-    read = _columns_of(records, columns, types)
-    return Piece(*read, lambda chosen: [lines[place] for place in chosen], bad, len(chunk))
+    told = list(_each_line(chunk, columns, longest_bytes))
+    bad = [(text, why) for text, why in told if isinstance(why, str)]
+    good = [(text, found) for text, found in told if not isinstance(found, str)]
+    read = _columns_of([record for _, record in good], columns, types)
+    return Piece(*read, lambda chosen: [good[place][0] for place in chosen], bad, len(chunk))
 
 
 def _columns_of(
