@@ -79,12 +79,13 @@ def changed_incidents(
     users = {user for each in told for user in each["user"].to_pylist()}
     users |= {user for user, *ends in still.values() if any(map(ge, now.values(), ends))}
     some = told_findings(out, (epoch, number), users if then else None) if users or not then else []
-    before = _rows(incidents_of(some, parts=parts, **then)) if then else {}
+    before = _rows(incidents_of(some, parts=parts, **(then or now)))
     found = incidents_of([*some, *told], parts=parts, **now)
     still = {name: each for name, each in still.items() if each[0] not in users} | _open(found)
     (folders[1] / _KEPT).write_text(json.dumps([now, still]), encoding="utf-8")
     after = _rows(found)
-    names = [each for each in {**after, **before} if after.get(each) != before.get(each)]
+    every = {**after, **before}
+    names = [each for each in every if not then or after.get(each) != before.get(each)]
     if not names:
         return []
     told_of = _by_id(found.where(np.asarray(pc.is_in(found.table["id"], pa.array(names)))))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.changelog.changelog import BatchFolders
@@ -81,6 +81,7 @@ class Told:
 
 @settings(max_examples=60, deadline=None)
 @given(BATCHES)
+@example([([("a", 0, -7)], 0, False, False), ([("a", 0, 0)], 0, False, True)])
 def test_who_keeps_the_last_record_of_each_key_has_all_incidents(
     tmp_path_factory: pytest.TempPathFactory, batches: list[Any]
 ) -> None:
