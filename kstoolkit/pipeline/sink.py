@@ -498,7 +498,7 @@ def _scoring(
     work: Sequence[_Move],
     briefs: Mapping[str, tuple[bytes, int]],
     levels: Sequence[Window],
-    judging: tuple[tuple[Rule, ...], str, int],
+    judging: tuple[tuple[Rule, ...], str | None, int],
     folders: Mapping[str, Path],
 ) -> Any:
     """Return a function for ``mapInArrow``: numbers of material in, what was found in it out."""

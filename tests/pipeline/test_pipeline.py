@@ -17,7 +17,7 @@ SOURCE = kst.files("in", event_time="time", user="user", action="action")
         ("source", kst.frame(None, event_time="time", user="user", action="action")),  # type: ignore[arg-type]
         ("cascade", "1 minute"),
         ("cascade", ["1 minute", "1 hour"]),
-        ("rules", "rules.toml"),
+        ("rules", 5),
         ("rules", kst.Ceiling("1 hour", 5)),
         ("rules", [5]),
         ("buckets", "8"),

@@ -160,7 +160,7 @@ class Way:
         material += [(str(path), path.name) for path in sorted(before.glob("part-pending-*"))]
         views = _Views.of(before, told, self.buckets)  # type: ignore[arg-type]
         folders = {"findings": place, "statistics": place}
-        judging = (tuple(self.rules), "", now_ms)
+        judging = (tuple(self.rules), None, now_ms)
         judge = _scoring(material, views.briefs(), self.cascade.levels, judging, folders)
         scored: dict[str, list[Scored]] = {}
         numbers = pa.record_batch({"id": pa.array(np.arange(len(material)))})
