@@ -136,9 +136,9 @@ class Rulebook:
         """Return rules that are read while a run counts: it has what it began with, and no more."""
         check_windows(rules, self._windows)
         of_parts((*rules, *self.known), self._parts)
-        counted = {(rule.item, rule.window) for rule in self.rules if isinstance(rule, Distinct)}
+        items = {(rule.item, rule.window) for rule in self.rules if isinstance(rule, Distinct)}
         for rule in rules:
-            if isinstance(rule, Distinct) and (rule.item, rule.window) not in counted:
+            if isinstance(rule, Distinct) and (rule.item, rule.window) not in items:
                 message = f"The rule {rule.name!r} looks at items that are not counted."
                 raise ConfigurationError(message, hint="Start the run anew for that.")
         return rules
