@@ -3,8 +3,8 @@
 Incidents come as :meth:`~kstoolkit.findings.incidents.Incidents.top` orders them: open ones that
 nobody marked first, the surest before others; but one of each user before a second one of anybody.
 What was merged is told with what it is part of. Each has its findings as evidence, and a plot of
-the counts around the foremost one, in which others of its kind are marked. Of the dead letters, ten
-at most are shown, one of each reason first.
+the counts around the foremost one, in which others of that action are marked. Of the dead letters,
+ten at most are shown, one of each reason first.
 
 This module joins the pipeline to the page: nobody imports it before a run is to be reported.
 """
@@ -136,7 +136,7 @@ def _summary(settings: Settings, summary: RunSummary) -> Html:
 def _drawn(settings: Settings, counts: Mapping[str, pa.Table], incident: Incident) -> LevelCounts:
     """Return the counts around the foremost finding of an incident."""
     peak = incident.peak
-    told = {"kind": peak.kind, "user": peak.user, "action": peak.action, "window": peak.window}
+    told = {"user": peak.user, "action": peak.action, "window": peak.window}
     same = _about(incident.findings.of_view(peak.by), **told)  # what is marked in one plot
     return _series(settings, counts[peak.window], peak, same)
 

@@ -91,11 +91,12 @@ PLOTS: dict[str, Callable[[kst.Run], Axes]] = {
 
 
 def draw(home: Path, names: list[str]) -> None:
-    """Run what the page about incidents runs, and keep pictures of it."""
+    """Run what the page about incidents runs, and keep pictures of it; and its report."""
     told: dict[str, Any] = {}
     with contextlib.chdir(home):
         exec(BUSY, told)  # noqa: S102 - as a notebook has it
-        for name in names:
+        told["run"].report(home / "report.html")
+        for name in (each for each in names if each in PLOTS):
             with beside_pyplot():
                 figure: Any = PLOTS[name](told["run"]).figure
             figure.patch.set_visible(True)
@@ -123,18 +124,28 @@ def take(lab: Lab, browser: Browser, name: str) -> None:
     reduce(path)
 
 
+def read(browser: Browser, page: Path) -> None:
+    """Keep a picture of an incident in a report."""
+    shown = browser.new_page(viewport={"width": 940, "height": 1200})
+    shown.goto(page.as_uri())
+    shown.locator("article", has_text=ADDRESS).first.screenshot(path=FOLDER / "report.png")
+    reduce(FOLDER / "report.png")
+
+
 def main() -> None:
     """Take the pictures that are named, or all."""
-    names = sys.argv[1:] or [*PANELS, *PLOTS]
+    names = sys.argv[1:] or [*PANELS, *PLOTS, "report"]
     home = Path(gettempdir()) / "kstoolkit"  # panels show whole paths
     home.mkdir(exist_ok=True)
-    if plots := [name for name in names if name in PLOTS]:
-        draw(home, plots)
+    if {*names} - PANELS.keys():
+        draw(home, names)
     with started(home) as lab, sync_playwright() as run:
         path = chromium.found()
         browser = run.chromium.launch(executable_path=path, args=list(chromium.FLAGS))
         for name in (each for each in names if each in PANELS):
             take(lab, browser, name)
+        if "report" in names:
+            read(browser, home / "report.html")
         browser.close()
     shutil.rmtree(home)
 
