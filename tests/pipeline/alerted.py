@@ -62,7 +62,7 @@ class Listener(ThreadingHTTPServer):
     the midst of its answer. It may wait as long as it likes.
     """
 
-    daemon_threads, block_on_close = True, False
+    daemon_threads, block_on_close, request_queue_size = True, False, 128
 
     def __init__(self, port: int = 0) -> None:
         self.came: list[Request] = []
