@@ -39,7 +39,7 @@ ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 run: installed
 	$(BIN)/kstoolkit run data/sample --event-time time --user user --action action --out out
-	$(BIN)/kstoolkit findings out
+	$(BIN)/kstoolkit incidents out
 	$(BIN)/kstoolkit report out --html out/report.html
 
 test: installed-for-tests chromium alertmanager jdk classes

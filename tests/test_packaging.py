@@ -156,13 +156,13 @@ def test_make_installs_once_and_again_only_when_the_project_changes(tmp_path: Pa
     assert installations(tmp_path) == [".", ".", ".[test]"]
 
 
-def test_make_run_counts_prints_the_findings_and_writes_the_report(tmp_path: Path) -> None:
+def test_make_run_counts_prints_the_incidents_and_writes_the_report(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     make(tmp_path, "run")
     asked = (tmp_path / "asked.txt").read_text().splitlines()
     steps = [line.removeprefix("kstoolkit ") for line in asked if line.startswith("kstoolkit ")]
     assert steps[0].startswith("run data/sample ")
-    assert steps[1:] == ["findings out", "report out --html out/report.html"]
+    assert steps[1:] == ["incidents out", "report out --html out/report.html"]
 
 
 def test_make_with_an_older_python_says_so_and_leaves_nothing(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ checkup also 3: something is urgent.
 _EPILOG = f"""\b
 Try it:
   kstoolkit run data/sample --event-time time --user user --action action --out out
-  kstoolkit findings out
+  kstoolkit incidents out
 
 {_CODES}"""
 

@@ -103,7 +103,7 @@ class Incident(Viewed):
         The place of its certainty among :data:`CERTAINTIES`.
     excess
         How many events more than expected, or than a ceiling: the sum over windows of one length,
-        where it is highest; ``None`` if no rule tells.
+        where it is highest; ``None`` if nothing that was found is above that.
     peak
         The finding that deserves a look most.
     findings
@@ -199,7 +199,7 @@ class Incident(Viewed):
 
     def facts(self) -> list[tuple[str, str]]:
         """Return (what, figure) for people, in the order to be read."""
-        excess = "unknown (none of its rules compares with a number of events)"
+        excess = "unknown (nothing found counts more events than expected)"
         merged = "" if self.merged_into is None else f" into {self.merged_into}"
         return [
             ("incident", self.id),
