@@ -11,7 +11,7 @@ import typer
 
 from kstoolkit.cli import options
 from kstoolkit.cli.options import argument, optional
-from kstoolkit.cli.results import announce, opened
+from kstoolkit.cli.results import announce, opened, say_as_of
 from kstoolkit.cli.stores import moment_given
 from kstoolkit.cli.terminal import note, print_json, say, tell
 from kstoolkit.errors import InputError
@@ -122,8 +122,10 @@ def story(
     The fields of --json: user, events, actions (action, count, share), levels (window,
     expected_low, expected_high, ceiling, min_count, and counts), incidents, marks. Null is unknown.
     """
-    told = opened(out, kafka_config).story(user)
+    run = opened(out, kafka_config)
+    told = run.story(user)
     if not told.events and not len(told.incidents):
         message = f"Nothing is counted of {user!r}."
         raise InputError(message, hint="Give a name as kstoolkit users prints it.")
     tell(told, as_json=as_json)
+    say_as_of(run)

@@ -112,10 +112,10 @@ def counts(
         note(f"No counts{whose} in windows of {chosen.label}.")
     else:
         _show_counts(found, limit, with_ends=chosen.size_ms < 0)
-    _say_as_of(run, chosen.label)
+    say_as_of(run, chosen.label)
 
 
-def _say_as_of(run: Run, window: str | None = None) -> None:
+def say_as_of(run: Run, window: str | None = None) -> None:
     """Say which windows lack what waits for a flush, if any do."""
     from kstoolkit.pipeline.batches import as_of_text, newest_batch  # noqa: PLC0415 - loads Spark
 
@@ -264,7 +264,7 @@ def users(
     asked |= {"exempt": exempt or (), "group": group}
     with as_notes(LimitedResultWarning, "Note: "):
         ranked = run.users(by=by_given(by, total=total), **asked)
-    _say_as_of(run)
+    say_as_of(run)
     if as_json:
         told = ranked.astype(object).where(ranked.notna(), None)  # or it would be NaN, no JSON
         print_json(_rows(told, list(told.columns)))

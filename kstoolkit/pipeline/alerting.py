@@ -256,7 +256,11 @@ def _of_table(table: Mapping[str, Any], path: Path, number: int) -> Receiver:
 
 def _secret(table: Mapping[str, str], path: Path) -> str | None:
     if (name := table.get("secret_file")) is None:
-        return os.environ.get(table["secret_env"], "") if "secret_env" in table else None
+        variable = table.get("secret_env")
+        secret = None if variable is None else os.environ.get(variable, "")
+        told = f"The secret is empty: no variable {variable!r} is set."
+        _refuse(secret == "", told, "Set it where the run is started, or leave secret_env out.")
+        return secret
     try:
         return (path.parent / name).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -360,6 +364,7 @@ class _Outbox:
         self.taken = _read(path)
         for name in names:
             self.taken.setdefault(name, _Taken(clock_ms, {}))
+        for name in names[:1]:  # all are written with the first one
             if why := self.note(name, {}):
                 message = f"{path} can't be written: {why}."
                 raise OutputError(message, hint="Make room there, or mend the permissions.")
@@ -459,7 +464,7 @@ class Alerting:
         self.outbox = _Outbox(folder.path / "alerts.json", names, clock_ms)
         self.closing, self.until = Event(), float("inf")
         self._lock, self._found, self._stirs = Lock(), Incidents.none(), True
-        self._due, self._seen, self._rests_until = 0, -1, 0.0
+        self._due, self._seen, self._rests_until = 0, (-1, 0), 0.0
         self._tellers = [_Teller(self, each) for each in receivers]
 
     def batch_ended(self, done: MicroBatch) -> None:
@@ -470,9 +475,9 @@ class Alerting:
                 each.due.set()
 
     def incidents(self) -> Incidents:
-        """Return them as of the newest batch; to look takes a tenth of the time at most."""
+        """Return them as of the newest batch and mark; to look takes a tenth of the time."""
         with self._lock:
-            due, began = self._due, time.monotonic()
+            due, began = self._reason(), time.monotonic()
             if due != self._seen and (began >= self._rests_until or self.closing.is_set()):
                 self._found = self.run.incidents()
                 self._stirs = OPEN in self._found.table["state"].to_pylist()
@@ -483,7 +488,13 @@ class Alerting:
         """Return after how many seconds to look again: there may be no reason before a glance."""
         glance = min(_GLANCE_SECONDS, self.lasts_ms / 16_000)
         rests = max(self._rests_until - time.monotonic(), 0.001)
-        return glance if self._due == self._seen else min(glance, rests)
+        return glance if self._reason() == self._seen else min(glance, rests)
+
+    def _reason(self) -> tuple[int, int]:
+        """Return why to look: how many batches, and when the marks changed, also between these."""
+        with suppress(OSError):
+            return self._due, self.run.folder.marks.stat().st_mtime_ns
+        return self._due, 0
 
     def close(self, seconds: float = 0) -> None:
         """End with the run: what can't be told in so many seconds, the next one tells."""

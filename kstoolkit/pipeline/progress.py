@@ -58,7 +58,7 @@ class Progress:
     """Shows a run's progress as text, if it is to: on stderr, in a notebook below the cell."""
 
     def __init__(self, *, shown: bool) -> None:
-        self.events = 0
+        self.events = self.findings = 0
         self.batches, self._rate = 0, 0.0
         self._lock = threading.Lock()
         self._bar = tqdm(
@@ -84,11 +84,12 @@ class Progress:
         """Take in that a micro-batch is done."""
         with self._lock:
             self.events += done.events
+            self.findings += done.findings
             self.batches += 1
             if done.events or not self.events:  # what only judges has no speed
                 self._rate = done.events / done.seconds if done.seconds else 0
             self._bar.set_postfix_str(
-                f"{self.events:,} events, {self._rate:,.0f}/s, {done.findings:,} findings"
+                f"{self.events:,} events, {self._rate:,.0f}/s, {self.findings:,} findings"
             )
 
     def say(self, line: str) -> None:

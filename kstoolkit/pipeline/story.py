@@ -369,7 +369,7 @@ class UserStory(Viewed):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        told = f"{self.events:,} events, {self.incidents.facts()} incidents"
+        told = f"{self.events:,} events, {counted(len(self.incidents), 'incidents')}"
         return f"UserStory({self.user!r}: {told})"
 
     def _repr_html_(self) -> str:

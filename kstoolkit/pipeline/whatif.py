@@ -23,6 +23,7 @@ from kstoolkit.pipeline.batches import told_after
 from kstoolkit.pipeline.find import check_counted
 from kstoolkit.pipeline.run import Run, load_run
 from kstoolkit.records import Viewed, counted
+from kstoolkit.units import format_span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,9 +105,10 @@ class WhatIf(Viewed):
         names = ("incidents_a_day", "learnt_a_day", "budget")
         (was, now), (usual, learnt), (allowed, budget) = (self.figures[name] for name in names)
         more, fewer = map(len, self.users.values())
+        over = f"{self.days:,.2f} days" if self.days >= 1 else format_span(self.days * 86_400)
         return (
             f"{self.seen}, {len(self.kept):,} kept; {counted(more, 'users')} gained, {fewer:,} lost"
-            f".\nIncidents a day: {now:,.2f} instead of {was:,.2f}, over {self.days:,.2f} days.\n"
+            f".\nIncidents a day: {now:,.2f} instead of {was:,.2f}, over {over}.\n"
             f"Findings a day of rules that learn: {learnt:,.2f} instead of {usual:,.2f}; their "
             f"budget is {budget:g} instead of {allowed:g}."
         )

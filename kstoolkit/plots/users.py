@@ -588,7 +588,7 @@ def _found(findings: list[Finding]) -> Strip:
     return Strip(
         name=f"{shown(findings[0].what, 16)}\n{findings[0].window}",
         steps=(wide, bars),
-        ceiling=max(each.ceiling or 0 for each in some) or None,
+        ceiling=min((e.ceiling for e in some if e.ceiling is not None), default=None),
         marks=middles,
         marked=counts,
     )

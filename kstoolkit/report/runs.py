@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from kstoolkit.findings.finding import Finding
+    from kstoolkit.findings.finding import Finding, Findings
     from kstoolkit.findings.incidents import Incident
     from kstoolkit.pipeline.batches import RunSummary
     from kstoolkit.pipeline.run import Run
@@ -133,11 +133,12 @@ def _summary(settings: Settings, summary: RunSummary) -> Html:
     return facts((what, isolated(figure, 300)) for what, figure in told)
 
 
-def _drawn(settings: Settings, counts: Mapping[str, pa.Table], incident: Incident) -> LevelCounts:
-    """Return the counts around the foremost finding of an incident."""
-    peak = incident.peak
+def _drawn(
+    settings: Settings, counts: Mapping[str, pa.Table], peak: Finding, evidence: Findings
+) -> LevelCounts:
+    """Return the counts around the foremost finding of an incident; ``evidence`` is all of it."""
     told = {"user": peak.user, "action": peak.action, "window": peak.window}
-    same = _about(incident.findings.of_view(peak.by), **told)  # what is marked in one plot
+    same = _about(evidence.of_view(peak.by), **told)  # what is marked in one plot
     return _series(settings, counts[peak.window], peak, same)
 
 
@@ -193,7 +194,7 @@ def _incidents_section(run: Run, found: Incidents, ids: Ids, top: int) -> Sectio
     shown = _in_turn(found, top)
     names = [ids.new(f"incident-{number}") for number in range(1, len(shown) + 1)]
     counts = _counts(run, (each.peak for each in shown))
-    series = (_drawn(run.settings, counts, each) for each in shown)
+    series = (_drawn(run.settings, counts, each.peak, found.evidence) for each in shown)
     named = enumerate(zip(names, shown, series, strict=True), 1)
     articles = tuple(_article(number, *each) for number, each in named)
     rows = [_cells(*each) for each in enumerate(zip(names, shown, strict=True), 1)]
@@ -256,6 +257,8 @@ def _figure(name: str, finding: Finding, series: LevelCounts) -> Html:
     bars = _without_bar(series)
     if finding.kind in _COUNTS_NO_EVENTS:
         bars = "one without a bar was not found"
+    if series.flagged_ms.size > 1 and finding.expected_high is not None:
+        bars += "; what was expected is that of the peak"
     return framed(drawn, joined("Counts of “", isolated(finding.what), f"” in {windows}; {bars}."))
 
 

@@ -9,6 +9,7 @@ import pytest
 from kstoolkit.cli.incidents import Said, State
 from kstoolkit.findings.incidents import STATES
 from kstoolkit.findings.marks import MARKS
+from kstoolkit.pipeline.batches import MicroBatch
 from tests.changelog.changelogs import HOUR
 from tests.cli.commands import given, rows
 from tests.plots.made import HOSTILE, TEN, found, made_run
@@ -115,6 +116,12 @@ def test_a_story_has_counts_shares_incidents_and_marks(out: Path) -> None:
     nobody = given("story", out, "Ann")
     assert nobody.code == 2
     assert "Nothing is counted of 'Ann'" in nobody.err
+
+
+def test_a_story_says_which_counts_wait_for_a_flush(tmp_path: Path) -> None:
+    done = MicroBatch(batch=0, batch_ms=0, seconds=1, events=5, as_of_ms={"1 day": TEN})
+    made_run(tmp_path / "out", batches=[done])
+    assert "Counts of 1 day as of 2015-09-12 10:00" in given("story", tmp_path / "out", "Anna").err
 
 
 @pytest.mark.parametrize("name", HOSTILE)

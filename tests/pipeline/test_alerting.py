@@ -130,6 +130,15 @@ def test_a_receiver_that_is_named_later_has_its_own_beginning(run: Run, listener
     assert [state for _, state in listener.states()] == ["open", "resolved"]
 
 
+def test_what_several_receivers_took_is_known_to_the_next_run(run: Run, listener: Listener) -> None:
+    first, second, third = (kst.webhook(f"{listener.url}/hook/{n}") for n in range(3))
+    add_batch(run.folder.path, 0, finding())
+    for several, told in (((first, second), 2), ((first, second, third), 3)):
+        for _ in range(2):
+            tell(run, *several)
+            assert len(listener.taken) == told, "each is told once, whenever it was named"
+
+
 def test_incidents_that_become_one_end_as_merged_into_it(run: Run, listener: Listener) -> None:
     add_batch(run.folder.path, 0, finding(hours=0), finding(hours=7))
     tell(run, hook(listener))
@@ -177,6 +186,20 @@ def test_what_nobody_need_look_at_ends_and_opens_again_once_the_mark_goes(
     assert news(run, {opened.id: ended.note}, mark) == []
     (over,) = news(run, {opened.id: opened.note}, mark)
     assert over.note.state == "resolved"
+
+
+def test_a_mark_is_told_although_no_batch_comes(
+    run: Run, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alerting, "_GLANCE_SECONDS", 0.05)
+    add_batch(run.folder.path, 0, finding())
+    with Alerting(run.folder, [hook(listener)], print, lasts_ms=LIVE_MS):
+        until(lambda: len(listener.taken) == 1, "what was found")
+        run.mark("Anna", "known")
+        until(lambda: len(listener.taken) == 2, "that it is known")
+        run.unmark("Anna")
+        until(lambda: len(listener.taken) == 3, "that it is open again")
+    assert [state for _, state in listener.states()] == ["open", "known", "open"]
 
 
 def test_a_confirmed_incident_is_told_like_any(run: Run) -> None:
@@ -542,7 +565,10 @@ def test_a_file_names_who_is_alerted(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("url = 7", "alert 1: url is no text, or no field"),
         ("link = 'http://a'", "alert 1: '' is no address"),
         ("url = 'http://a'\nkind = 'slack'", "alert 1: There is no kind 'slack'"),
-        ("url = 'http://a'\nsecret_env = 'NOWHERE_SET'", "alert 1: The secret is empty"),
+        (
+            "url = 'http://a'\nsecret_env = 'NOWHERE_SET'",
+            "alert 1: The secret is empty: no variable 'NOWHERE_SET' is set",
+        ),
         ("url = 'http://a'\nsecret_file = 'none'", "alert 1: secret_file = 'none' can't be read"),
         (
             "url = 'http://a'\nkind = 'alertmanager'\nsecret_env = 'PATH'",

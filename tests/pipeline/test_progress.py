@@ -37,6 +37,15 @@ def test_where_no_end_is_known_a_line_tells_what_was_done(
     assert "B" not in told
 
 
+def test_events_and_findings_are_those_of_all_batches(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(shown=True) as progress:
+        progress.begin(None)
+        for _ in range(2):
+            progress.batch(BATCH)
+        told = capsys.readouterr().err.rpartition("\r")[2]
+    assert "2,400 events, 600/s, 6 findings" in told
+
+
 def test_nothing_shows_if_nothing_is_to(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress(shown=False) as progress:
         progress.begin(None)

@@ -232,6 +232,11 @@ def test_it_says_so_in_plain_lines_and_in_html(told: WhatIf) -> None:
     assert told.gained[0].id in told._repr_html_()
 
 
+def test_less_than_a_day_is_told_in_hours(told: WhatIf) -> None:
+    short = replace(told, until_ms=told.since_ms + DAY // 4)
+    assert str(short).splitlines()[1].endswith(", over 6 hours.")
+
+
 @pytest.mark.parametrize(
     ("rules", "why"),
     [

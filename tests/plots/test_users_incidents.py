@@ -43,6 +43,14 @@ def test_an_incident_has_a_strip_for_each_action_and_window_before_what_was_expe
     assert axes.get_xlim() == pytest.approx((START / DAY, (START + 2 * HOUR) / DAY))
 
 
+def test_under_a_ceiling_that_was_lowered_nothing_is_found() -> None:
+    later = finding(window_start_ms=START + HOUR, count=40, **UNKNOWN | CEILING | {"ceiling": 30})
+    (incident,) = made(finding(count=130, **UNKNOWN | CEILING), later)
+    axes: Any = incident.plot()
+    (line,) = [each for each in axes.lines if each.get_label() == "ceiling"]
+    assert line.get_ydata()[0] == pytest.approx(0.7 * 30 / 130)
+
+
 def test_a_bar_lies_inside_its_window_and_neighbours_do_not_touch() -> None:
     hours = [finding(window_start_ms=START + n * HOUR) for n in range(3)]
     axes: Any = made(*hours)[0].plot()

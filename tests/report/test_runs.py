@@ -55,7 +55,7 @@ def page_of(run: Run, **options: Any) -> Page:
 def drawn(run: Run) -> list[LevelCounts]:
     incidents = run.incidents().top(20)
     counts = _counts(run, (each.peak for each in incidents))
-    return [_drawn(run.settings, counts, each) for each in incidents]
+    return [_drawn(run.settings, counts, each.peak, incidents.evidence) for each in incidents]
 
 
 def headings(page: Page) -> list[str]:
@@ -95,6 +95,14 @@ def test_a_second_incident_of_a_user_comes_after_the_first_one_of_everybody(made
     told = [each.split(" ·")[0].lstrip("0123456789") for each in headings(page_of(made.run))]
     assert (told[0], told[13:]) == ("Anna", ["Anna"] * 7)
     assert sorted(told[1:13]) == [f"user {n:02}" for n in range(12)]
+
+
+def test_what_another_incident_found_of_the_same_is_marked_too(made: Made) -> None:
+    earlier = unusual("Anna", -5, window_start_ms=TEN, count=1)
+    made.findings([unusual("Anna", -9), earlier])
+    first, second = drawn(made.run)
+    assert first.flagged_ms.tolist() == second.flagged_ms.tolist() == [TEN, TEN + 5 * HOUR]
+    assert "what was expected is that of the peak" in page_of(made.run).text
 
 
 def test_an_incident_is_one_article_with_its_findings_as_evidence(made: Made) -> None:
