@@ -82,6 +82,8 @@ def mark(
     run = opened(out)
     told = run.mark(what, said.value, until=moment_given(until), rules=rule, why=why)
     say(f"{told.sentence}.")
+    if told.until_ms is not None and told.until_ms <= (told.when_ms or 0):
+        note(f"{until} is over: it holds for what was before then alone.")
     if told.incident is None and what not in run.incidents().table["user"].to_pylist():
         note(f"No incident is of {what!r} so far; a mark takes a whole name, or a whole id.")
 

@@ -189,7 +189,8 @@ def what_if(
     tell(found, as_json=as_json)
     for name, some in () if as_json else (("gained", found.gained), ("lost", found.lost)):
         for each in some.top(limit):
-            say(f"{name}: {each.sentence}")
+            marked = "" if each.mark is None else f" ({each.mark})"
+            say(f"{name}{marked}: {each.sentence}")
         announce(min(limit, len(some)), len(some), name)
 
 

@@ -133,6 +133,12 @@ class Marks(Records[Mark]):
         """The names of users that are known."""
         return {str(m.user) for m in self.newest() if m.mark == KNOWN and not m.incident}
 
+    def of_users(self) -> dict[str, str]:
+        """Return what users are marked as by now, each as a whole."""
+        now_ms = time.time_ns() // 1_000_000
+        some = (m for m in self.newest() if m.user is not None and m.incident is None)
+        return {str(m.user): m.mark for m in some if m.until_ms is None or now_ms < m.until_ms}
+
     def newest(self) -> Iterator[Mark]:
         """Yield the last mark of each thing."""
         return iter({each.of: each for each in self}.values())

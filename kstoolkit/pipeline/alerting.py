@@ -183,7 +183,8 @@ def _alert(news: News, link: str | None, run: str, now_ms: int) -> dict[str, Any
     note, incident = news.note, news.incident
     named = {"alertname": "kstoolkit incident", "incident": news.id, "run": run}
     told = {"labels": named | dict([note.about]), "endsAt": moment_of(note.ends_ms).isoformat()}
-    words = {"state": note.state, "link": link or "", "summary": "What was found was taken back."}
+    words = {"state": note.state, "summary": "What was found was taken back."}
+    words |= {"link": link} if link else {}
     if incident is not None:
         told["startsAt"] = moment_of(min(incident.since_ms, now_ms)).isoformat()
         words |= {"summary": incident.sentence, "certainty": incident.certainty}

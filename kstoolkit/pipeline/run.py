@@ -631,6 +631,12 @@ class Run(Viewed):
         told = told.filter(pc.and_(told["user"].is_valid(), pc.not_equal(told["state"], MERGED)))
         names: dict[str, Any] = {"window": tumbling[0], "group": group, "incidents": told}
         ranked: pd.DataFrame = rank_users(totals, finest.peaks(), found, **names).to_pandas()
+        marks = self.marks.of_users()
+        marked = ranked["user"].isin(marks.keys())
+        mark = ranked.loc[marked, "user"].map(marks)
+        ranked.loc[marked, "reason"] = (
+            ranked.loc[marked, "reason"].str[:-1] + "; marked " + mark + "."
+        )
         return ranked
 
     def report(self, path: str | os.PathLike[str]) -> Path:

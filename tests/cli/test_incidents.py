@@ -66,6 +66,20 @@ def test_a_mark_of_a_name_that_no_incident_is_of_says_so(out: Path) -> None:
     assert "No incident is of 'Ann' so far" in given("mark", out, "Ann", "known").err
 
 
+def test_a_mark_that_is_over_as_it_is_made_says_so(out: Path) -> None:
+    over = given("mark", out, "Anna", "muted", "--until", "2020-01-01")
+    assert "2020-01-01 is over" in over.err
+    assert given("mark", out, "Anna", "muted", "--until", "2999-01-01").err == ""
+
+
+def test_the_ranking_says_who_is_marked(out: Path) -> None:
+    given("mark", out, "Anna", "known")
+    given("mark", out, "Bo", "muted", "--until", "2020-01-01")
+    told = {r["user"]: r["reason"] for r in rows(given("users", out, "--json").out)}
+    assert told.pop("Anna").endswith("; marked known.")
+    assert not [each for each in told.values() if "marked" in each]
+
+
 def test_findings_are_chosen_likewise(out: Path) -> None:
     assert len(rows(given("findings", out, "--user", "Bo", "--json").out)) == 2
     assert len(rows(given("findings", out, "--action", "write", "--json").out)) == 1
