@@ -18,7 +18,7 @@ one is refused: Python takes it for local time, so it may well have been meant s
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE_MS = timedelta(milliseconds=1)
 _FIRST_MS = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // _ONE_MS
-_LAST_MS = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - EPOCH) // _ONE_MS
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _ONE_MS
 
 
 def moment_ms(value: Moment) -> int:
@@ -79,7 +79,7 @@ def _aware_ms(moment: datetime) -> int:
             "UTC if it names no zone."
         )
         raise ConfigurationError(message, hint=hint)
-    return (moment - EPOCH) // _ONE_MS
+    return _whole_ms((moment - EPOCH) // _ONE_MS)
 
 
 def moment_text(time_ms: int) -> str:

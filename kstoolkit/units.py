@@ -22,6 +22,7 @@ _WRITTEN_MS = {"day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second":
 _WRITTEN_MS |= {"millisecond": 1}
 _UNIT_MS = _WRITTEN_MS | {"week": 604_800_000, "w": 604_800_000, "d": 86_400_000, "h": 3_600_000}
 _UNIT_MS |= {"year": 31_536_000_000, "min": 60_000, "m": 60_000, "sec": 1_000, "s": 1_000, "ms": 1}
+_ENDLESS_MS = 2**62  # such a length and a moment are no int64 together
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)?\s*([a-z]+)\s*", re.IGNORECASE)
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
@@ -42,6 +43,9 @@ def parse_duration(value: Duration, *, allow_zero: bool = False) -> int:
     if milliseconds < 0 or (milliseconds == 0 and not allow_zero):
         message = f"The duration {value!r} is not positive."
         raise ConfigurationError(message, hint="Give a length of time such as '1 minute'.")
+    if milliseconds >= _ENDLESS_MS:
+        message = f"The duration {value!r} is longer than time is told."
+        raise ConfigurationError(message, hint="Give a length of time such as '1 day'.")
     return milliseconds
 
 
@@ -57,7 +61,7 @@ def _milliseconds(value: Duration) -> int:
         message = f"{value!r} is not a duration."
         hint = "Write a number and a unit: '30 seconds', '5 minutes', '1 hour', '1 day'."
         raise ConfigurationError(message, hint=hint)
-    return round(float(match[1] or 1) * factor)
+    return round(min(float(match[1] or 1) * factor, _ENDLESS_MS))
 
 
 def format_duration(milliseconds: int) -> str:

@@ -27,8 +27,8 @@ how rules stand in files, are questions of their own; so is how an application i
 one incident, what people say of it, a user's story, what goes out of it, what other rules would
 have told, by which rules a run judges as they change, and what a topic is told of incidents, are
 eight."""
-MOST_LINES = 84_500
-MOST_LINES_OF_CODE = 48_250
+MOST_LINES = 84_530
+MOST_LINES_OF_CODE = 48_270
 """They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 400
 lines more than were saved: what tells a fault from damage and what a file held, reads logs' times,
 folds batches in tiers, and has counts come out as DataFrames. Actions of several parts took 1,500:
@@ -44,12 +44,12 @@ a pod, errors in logs, who reads what in a group, and files that are held open t
 lines of words in the other rooms went for them. From findings to incidents, their marks, alerts,
 stories, rules that change, what other rules would have told, and what a topic is told, it is 3,000,
 for which 1,400 went in all rooms."""
-MOST_IMPORTS = 1_370
+MOST_IMPORTS = 1_371
 """Between modules, as a module is imported: types alone and imports inside functions apart. It was
 1,100; three new rooms for what a file held, what comes out, and what is tidied, have 16 doors, and
 what was written out in several places is now imported from one. Actions of several parts have one
 room's module with 20 doors; the laws of worlds, and labels, have 13, what lasts 11; sketches of
-items and rules in files have 14, rhythms three, what engines leave two."""
+items and rules in files have 14, rhythms three, what engines leave two, names in a story one."""
 
 FLOOR = {"errors", "markup", "moments", "records", "units", "windows"}
 WORK = {"environment", "formats", "counters", "changelog", "findings", "events", "pipeline"}

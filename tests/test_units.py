@@ -106,3 +106,9 @@ def test_what_is_no_size_is_said_with_what_to_write(written: str) -> None:
 @given(st.integers(1, 1 << 50))
 def test_a_size_that_is_shown_is_read_back_but_for_rounding(size: int) -> None:
     assert abs(parse_bytes(format_bytes(size)) - size) <= 0.05 * size
+
+
+@pytest.mark.parametrize("value", [2**62, "999999999999 days", f"{'9' * 400} hours"])
+def test_a_duration_longer_than_time_is_told_is_refused(value: int | str) -> None:
+    with pytest.raises(ConfigurationError, match="is longer than time is told"):
+        parse_duration(value)

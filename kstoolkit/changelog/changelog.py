@@ -55,7 +55,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.changelog.countsfile import CountsFile, joined_span
 from kstoolkit.counters.counters import Counters
-from kstoolkit.errors import InputError, OutputError
+from kstoolkit.errors import FormatError, InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
@@ -236,11 +236,27 @@ def numbered_rows(
     wanted = None if columns is None else [*columns, "batch"]
     for batch in batches:
         for path in batch.files(".parquet"):
-            with pq.ParquetFile(path) as file:
-                for rows in file.iter_batches(batch_size=at_once, columns=wanted):
-                    number = pa.repeat(pa.scalar(batch.number, pa.int64()), rows.num_rows)
-                    is_told = "batch" in rows.schema.names
-                    yield rows if is_told else rows.append_column("batch", number)
+            for rows in _rows_in(path, wanted, at_once):
+                number = pa.repeat(pa.scalar(batch.number, pa.int64()), rows.num_rows)
+                is_told = "batch" in rows.schema.names
+                yield rows if is_told else rows.append_column("batch", number)
+
+
+def _rows_in(path: Path, columns: Sequence[str] | None, at_once: int) -> Iterator[pa.RecordBatch]:
+    try:
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=at_once, columns=columns)
+    except FileNotFoundError:  # it may be folded by now
+        raise
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(path, error) from error
+
+
+def damaged(path: Path, why: object) -> FormatError:
+    """Return the error of a file of a batch that can't be read."""
+    first = (str(why).splitlines() or ["no reason given"])[0].rstrip(".")
+    hint = "Restore it from a copy, or count into another folder."
+    return FormatError(f"{path} is damaged: {first}.", hint=hint)
 
 
 def sync(path: Path) -> None:

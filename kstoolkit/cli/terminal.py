@@ -32,6 +32,7 @@ import typer
 
 from kstoolkit.environment import CALM_NUMPY
 from kstoolkit.errors import (
+    ConfigurationError,
     CopyWarning,
     KstoolkitError,
     RestartsSpent,
@@ -257,6 +258,7 @@ def ending(command: Callable[Given, None]) -> Callable[Given, None]:
     def ended(*args: Given.args, **kwargs: Given.kwargs) -> None:
         try:
             with _terminable(), as_notes(StaleResultWarning), as_notes(CopyWarning):
+                _check_names(kwargs)
                 command(*args, **kwargs)
             sys.stdout.flush()
         except typer.Exit:
@@ -272,6 +274,14 @@ def ending(command: Callable[Given, None]) -> Callable[Given, None]:
             raise typer.Exit(_explain(error)) from None
 
     return ended
+
+
+def _check_names(given: Mapping[str, object]) -> None:
+    """Refuse names that are no text: the shell hands on any bytes, a path's may be such."""
+    for name in (given.get("user"), given.get("action")):
+        if isinstance(name, str) and name.encode(errors="replace").decode() != name:
+            message = f"The name {name!r} is no UTF-8."
+            raise ConfigurationError(message, hint="Have the terminal, or the script, write UTF-8.")
 
 
 @contextmanager

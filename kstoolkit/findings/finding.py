@@ -675,7 +675,7 @@ class Choice:
         for name, wanted in (("rule", self.rule), ("window", self.window)):
             if wanted is not None:
                 table = table.filter(pc.equal(table[name], wanted))
-        if self.user:
+        if self.user or self.whole:
             same = pc.equal(table["user"], self.user)
             table = table.filter(same if self.whole else _named(table["user"], self.user))
         if self.action:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, OutputError, guessed
-from kstoolkit.findings.rules import Exempt
+from kstoolkit.findings.rules import Exempt, names
 from kstoolkit.markup import plain
 from kstoolkit.moments import moment_ms, moment_of, moment_text
 from kstoolkit.records import Record, Records
@@ -154,8 +154,8 @@ class Marks(Records[Mark]):
         last = list(self.newest())
         own = {each.incident: each.mark for each in last if each.incident is not None}
         marked = {each.user for each in last if each.incident is None}
-        names = (incidents.table[name].to_pylist() for name in ("id", "merged_into", "user"))
-        told = list(zip(*names, strict=True))
+        columns = (incidents.table[each].to_pylist() for each in ("id", "merged_into", "user"))
+        told = list(zip(*columns, strict=True))
         own = {into: own[name] for name, into, _ in told if into and name in own} | own
 
         def mark(place: int, name: str, user: str | None) -> str | None:
@@ -239,11 +239,11 @@ def mark_of(
     if mark not in MARKS:
         message = f"There is no mark {mark!r}."
         raise ConfigurationError(message, hint=f"{guessed(mark, MARKS)}Marks: {', '.join(MARKS)}.")
-    given = (rules,) if isinstance(rules, str) else None if rules is None else tuple(rules)
+    given = [rules] if isinstance(rules, str) else rules
     told = Mark(
         mark=mark,
         until_ms=None if until is None else moment_ms(until),
-        rules=given,
+        rules=None if given is None else names("rules", given),
         why=why,
         who=_me(),
         when_ms=time.time_ns() // 1_000_000 // 1_000 * 1_000,
@@ -288,7 +288,7 @@ def _changing(path: Path, of: str) -> Iterator[_Change]:
     if any("\ud800" <= char <= "\udfff" for char in of):
         message = f"{of!r} is no text that a file can hold: it has half a character."
         raise ConfigurationError(message, hint="Exempt it by a pattern in the file of rules.")
-    place = path.resolve()
+    place = Path(os.path.realpath(path))  # of a link to itself, resolve makes a RuntimeError
     try:
         with _alone_in(place.parent):
             before, marks = _read(place)
@@ -302,12 +302,14 @@ def _changing(path: Path, of: str) -> Iterator[_Change]:
 
 
 def _read(path: Path) -> tuple[str, list[tuple[Mark, slice]]]:
+    if path.is_fifo():
+        _refuse(f"{path} is a pipe, no file.")
     try:
         content = path.read_bytes().decode("utf-8-sig")
         document = tomllib.loads(content)
     except FileNotFoundError:
         return "", []
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         _refuse(f"{path} is no TOML: {error}.")
     tables = document.pop("mark", [])
     starts = [found.start() for found in _HEADER.finditer(content)]
@@ -329,12 +331,12 @@ def _end(content: str, start: int, stop: int) -> int:
 
 
 def _mark(table: Any, where: str) -> Mark:
-    names = {each.name.removesuffix("_ms") for each in fields(Mark)}
+    known = {each.name.removesuffix("_ms") for each in fields(Mark)}
     if not isinstance(table, Mapping):
         _refuse(f"{where} is no table.")
     for name in table:
-        if name not in names:
-            hint = f"{guessed(name, names)}Allowed: {', '.join(sorted(names))}."
+        if name not in known:
+            hint = f"{guessed(name, known)}Allowed: {', '.join(sorted(known))}."
             _refuse(f"{where} has an unknown field {name!r}.", hint)
     told = {f"{n}_ms" if n in _MOMENTS else n: _value(n, v, where) for n, v in table.items()}
     if told.get("mark") not in MARKS or not {"user", "incident"} & told.keys():
@@ -350,7 +352,8 @@ def _value(name: str, value: Any, where: str) -> Any:
         except ConfigurationError as error:
             _refuse(f"{where}: {name} = {error.message}", error.hint or _HINT)
     kind, called = (list, "list of names") if name == "rules" else (str, "text")
-    if not isinstance(value, kind) or not all(isinstance(each, str) for each in value):
+    is_given = isinstance(value, kind) and all(isinstance(each, str) for each in value)
+    if not is_given or value == []:
         _refuse(f"{where}: {name} = {value!r} is no {called}.")
     return tuple(value) if kind is list else value
 

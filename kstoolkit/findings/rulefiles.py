@@ -64,6 +64,9 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
 def tables_of(path: str | Path) -> dict[str, list[dict[str, Any]]]:
     """Return what a file of rules holds, as it is written: a list each of ``rule``, ``alert``."""
     where = str(path)
+    if Path(path).is_fifo():
+        message = f"No rules can be read from {where}: it is a pipe, which gives them once."
+        raise ConfigurationError(message, hint="Give the path of a TOML file.")
     try:
         text = Path(path).read_text(encoding="utf-8-sig")  # some editors mark it so
     except OSError as error:
@@ -78,7 +81,7 @@ def tables_of(path: str | Path) -> dict[str, list[dict[str, Any]]]:
 def _tables(text: str, where: str) -> dict[str, list[dict[str, Any]]]:
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # of numbers and lists without an end, too
         message = f"{where} is no TOML: {error}."
         raise ConfigurationError(message, hint=_EXAMPLE) from error
     for name, tables in (document or {"rule": None}).items():

@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.changelog.changelog import BatchFolders, asked, numbered_rows
+from kstoolkit.changelog.changelog import BatchFolders, asked, damaged, numbered_rows
 from kstoolkit.changelog.compaction import RowsContent, aligned
 from kstoolkit.events.contents import WHAT_TO_DO, Fate, first_of
 from kstoolkit.events.event import REASONS
@@ -234,8 +234,12 @@ class MicroBatch:
 
     @classmethod
     def load(cls, folder: Path) -> MicroBatch:
-        """Read what :meth:`save` wrote."""
-        return cls(**json.loads((folder / _STATISTICS_NAME).read_text(encoding="utf-8")))
+        """Read what :meth:`save` wrote; damaged, it is a FormatError."""
+        place = folder / _STATISTICS_NAME
+        try:
+            return cls(**json.loads(place.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise damaged(place, error) from error
 
     @property
     def number(self) -> int:

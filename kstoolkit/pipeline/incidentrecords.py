@@ -7,7 +7,8 @@
     (part-incidents.json of the batch before)      what differs ◀─────┘
 
 What the next batch needs is kept with this one, so one that Spark repeats begins from the same, and
-tells the same again. Where nothing was kept, all incidents there are are told.
+tells the same again. If rules or marks are others by then, what it told before is told anew, or
+taken back. Where nothing was kept, all incidents there are are told.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.changelog.changelog import Batch
 
-_KEPT, _VERSION = "part-incidents.json", 1
+KEPT, _VERSION = "part-incidents.json", 1
 _BESIDE = {"mark", "newcomers"}
 """What people say, and what the counts alone tell."""
 
@@ -69,37 +70,47 @@ def changed_incidents(
 
     There is none if nothing changed. The batch is ``of`` a run's folder, an epoch and a number, and
     ``files`` have its findings. In the ``folders``, the batch before kept what this one begins
-    from, and this one keeps what the next one needs. ``now`` is up to when events have come, and
-    the clock.
+    from, and this one keeps what the next one needs; if it was begun before, what it kept then is
+    there. ``now`` is up to when events have come, and the clock.
     """
     out, epoch, number = of
-    then, still = _kept(folders[0])
+    (then, still, _), again = _kept(folders[0]), _kept(folders[1])[2]
     told = [as_stored(pq.read_table(path)) for path in files]
     told = [each.append_column("batch", pa.repeat(pa.scalar(number), len(each))) for each in told]
     users = {user for each in told for user in each["user"].to_pylist()}
     users |= {user for user, *ends in still.values() if any(map(ge, now.values(), ends))}
+    users |= set(again.values())
     some = told_findings(out, (epoch, number), users if then else None) if users or not then else []
-    before = _rows(incidents_of(some, parts=parts, **(then or now)))
+    earlier = incidents_of(some, parts=parts, **(then or now))
     found = incidents_of([*some, *told], parts=parts, **now)
     still = {name: each for name, each in still.items() if each[0] not in users} | _open(found)
-    (folders[1] / _KEPT).write_text(json.dumps([now, still]), encoding="utf-8")
-    after = _rows(found)
-    every = {**after, **before}
-    names = [each for each in every if not then or after.get(each) != before.get(each)]
+    after, before, every = _rows(found), _rows(earlier), again | _whose(earlier) | _whose(found)
+    is_same = {
+        each for each in every if then and after.get(each) == before.get(each)
+    } - again.keys()
+    names = {each: user for each, user in every.items() if each not in is_same}
+    (folders[1] / KEPT).write_text(json.dumps([now, still, names]), encoding="utf-8")
     if not names:
         return []
-    told_of = _by_id(found.where(np.asarray(pc.is_in(found.table["id"], pa.array(names)))))
+    told_of = _by_id(found.where(np.asarray(pc.is_in(found.table["id"], pa.array(list(names))))))
     values = pa.array([told_of.get(each) for each in names], pa.string())
     waiting = folders[1] / "part-outgoing.parquet"
     pq.write_table(pa.table({"key": [f"incident:{n}" for n in names], "value": values}), waiting)
     return [waiting]
 
 
-def _kept(folder: Path) -> tuple[dict[str, int], dict[str, list[Any]]]:
-    """Return how far the batch before was, and its open incidents; nothing if it kept nothing."""
-    place = folder / _KEPT
-    then, still = json.loads(place.read_text(encoding="utf-8")) if place.exists() else ({}, {})
-    return then, still
+def _kept(folder: Path) -> tuple[dict[str, int], dict[str, list[Any]], dict[str, str]]:
+    """Return how far a batch was, its open incidents, and of which it told, with their users.
+
+    It is nothing if it kept nothing, or what it kept is damaged: then, all are told again.
+    """
+    try:
+        then, still, *told = json.loads((folder / KEPT).read_text(encoding="utf-8"))
+        kept = {name: int(then[name]) for name in ("reached_ms", "clock_ms")}
+        is_open = {n: [user, int(end), int(last)] for n, (user, end, last) in still.items()}
+        return kept, is_open, dict(*told)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}, {}, {}
 
 
 def _open(found: Incidents) -> dict[str, list[Any]]:
@@ -109,6 +120,12 @@ def _open(found: Incidents) -> dict[str, list[Any]]:
     ends = (pc.add(each, gap_ms) for each in (table["until_ms"], last_ms))
     columns = (table["id"], found.evidence.table["user"].take(table["first"]), *ends)
     return {name: told for name, *told in zip(*(c.to_pylist() for c in columns), strict=True)}
+
+
+def _whose(found: Incidents) -> dict[str, str]:
+    """Return of incidents whose findings they have."""
+    users = found.evidence.table["user"].take(found.table["first"])
+    return dict(zip(found.table["id"].to_pylist(), users.to_pylist(), strict=True))
 
 
 def _rows(found: Incidents) -> dict[str, dict[str, Any]]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.changelog.changelog import replace_text
-from kstoolkit.errors import ConfigurationError, KstoolkitError, UserError
+from kstoolkit.errors import ConfigurationError, KstoolkitError, OutputError, UserError
 from kstoolkit.findings.marks import load_marks
 from kstoolkit.findings.rulefiles import rules_to_json, rules_version
 from kstoolkit.findings.rules import Distinct, check_windows, of_parts
@@ -67,7 +67,8 @@ class _Followed:
 
     def _read_text(self) -> object:
         try:
-            return None if self.path is None else self.path.read_bytes()
+            # Of a pipe, nothing may ever come.
+            return self.path and (self.path.is_fifo() or self.path.read_bytes())
         except OSError as error:  # whoever reads it says so
             return error.errno
 
@@ -120,12 +121,20 @@ class Rulebook:
     def note(self) -> None:
         """Write down which rules are in force from now on, if they were others before."""
         path = self._folder.path / "rules.jsonl"
-        earlier = path.read_text(encoding="utf-8") if path.exists() else ""
-        if earlier and json.loads(earlier.splitlines()[-1])["version"] == self.version:
-            return
-        told = {"version": self.version, "since_ms": time.time_ns() // 1_000_000}
-        told |= {"rules": json.loads(rules_to_json(self.rules))}
-        replace_text(path, f"{earlier}{json.dumps(told, ensure_ascii=False)}\n")
+        try:
+            text = path.read_text(encoding="utf-8") if path.exists() else ""
+            # Not splitlines: names may hold what that takes for the end of a line.
+            lines = [line for line in text.split("\n") if line]
+            if lines and json.loads(lines[-1])["version"] == self.version:
+                return
+            told = {"version": self.version, "since_ms": time.time_ns() // 1_000_000}
+            told |= {"rules": json.loads(rules_to_json(self.rules))}
+            replace_text(path, "\n".join([*lines, json.dumps(told, ensure_ascii=False), ""]))
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            why = getattr(error, "strerror", None) or f"its last line is damaged ({error})"
+            message = f"The rules in force can't be noted in {path}: {why}."
+            hint = "Mend it, move it away or make room there, and run again: nothing is lost."
+            raise OutputError(message, hint=hint) from error
 
     def _read_marks(self) -> tuple[Exempt, ...]:
         known = load_marks(self._folder.marks).exempts()

@@ -24,6 +24,8 @@ from kstoolkit.changelog.changelog import MIRROR, BatchFolders, Changelog, asked
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import (
     ConfigurationError,
+    FormatError,
+    InputError,
     KafkaError,
     KstoolkitError,
     LimitedResultWarning,
@@ -50,7 +52,7 @@ from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run
 from kstoolkit.pipeline.incidentrecords import told_findings
 from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, newest_commit, size_bytes
 from kstoolkit.pipeline.story import user_history, user_story, utc_times
-from kstoolkit.records import Viewed
+from kstoolkit.records import Viewed, counted
 from kstoolkit.units import format_count
 from kstoolkit.windows import Window, as_window
 
@@ -234,7 +236,7 @@ class Run(Viewed):
         """
         try:
             told, now = self._news()
-        except (OSError, pa.ArrowException):
+        except (OSError, FormatError, InputError):
             return None
         return states_of(told, **now) if told or not are_some else None
 
@@ -459,7 +461,7 @@ class Run(Viewed):
 
     def _news(self) -> tuple[list[pa.Table], dict[str, int]]:
         """Return what batches told of findings, and up to when events have come, and the clock."""
-        told, newest = told_findings(self.folder.path), newest_batch(self.folder)
+        told, newest = self._told(), newest_batch(self.folder)
         reached_ms = None if newest is None else newest.reached_ms
         if reached_ms is None:  # earlier versions did not keep it
             reached_ms = max((pc.max(ends_ms(each)).as_py() or 0 for each in told), default=0)
@@ -552,8 +554,18 @@ class Run(Viewed):
     def _reported(self) -> pa.Table:
         """Return every finding that was reported, each window of each level once."""
         self.folder.check()
-        told = told_findings(self.folder.path)
-        return merge_findings([each.drop_columns(["batch"]) for each in told])
+        return merge_findings([each.drop_columns(["batch"]) for each in self._told()])
+
+    def _told(self) -> list[pa.Table]:
+        """Return what batches told of findings; where that is gone as a whole, nothing is known."""
+        place = self.folder.path / "findings"
+        if not any(place.glob("epoch=*")):  # as before the first batch
+            found = sum(each.findings for each in batches_of(self.folder, None, FOR_SUMMARY))
+            if found:
+                message = f"{counted(found, 'findings')} of this run are gone: {place} has none."
+                hint = "Restore the folder from a copy, or count into another one."
+                raise InputError(message, hint=hint)
+        return told_findings(self.folder.path)
 
     @property
     def dead_letters(self) -> DeadLetters:

@@ -49,7 +49,7 @@ from kstoolkit.formats.countblock import to_ipc
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
-from kstoolkit.pipeline.incidentrecords import changed_incidents
+from kstoolkit.pipeline.incidentrecords import KEPT, changed_incidents
 from kstoolkit.pipeline.operator import (
     CLOSED,
     COUNTS,
@@ -371,7 +371,12 @@ class Sink:
         began = time.monotonic()
         elsewhere = {} if self.topic is None else {_CHANGELOG: _OUTBOX}
         folders = {k: BatchFolders(self.out / elsewhere.get(k, k)) for k in _KINDS}
+        kept = folders[STATISTICS_FOLDER].folder(self.epoch, batch) / KEPT
+        # Begun before, by other rules maybe: what it told of incidents then is told anew.
+        again = kept.read_bytes() if self.findings_to is not None and kept.exists() else b""
         place = {kind: folders[kind].begin(self.epoch, batch) for kind in _KINDS}
+        if again:
+            kept.write_bytes(again)
         reports = frame.mapInArrow(_writing(self._places(place, batch)), _REPORT_DDL).collect()
         told = [json.loads(bytes(row.payload)) for row in reports if row.kind == STATISTICS]
         written = _move(each for report in told for each in report.get("files", ()))

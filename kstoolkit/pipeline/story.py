@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from kstoolkit.findings.finding import DISTINCT, Choice, Findings, expected, of_actions
 from kstoolkit.findings.marks import Marks
 from kstoolkit.formats.actions import checked, in_words, values_in_words
+from kstoolkit.markup import plain
 from kstoolkit.moments import moment_text
 from kstoolkit.records import (
     Record,
@@ -366,7 +367,7 @@ class UserStory(Viewed):
         lines = [self.user, *(f"{what:<{width}}  {told}" for what, told in rows)]
         for each in self.incidents:
             lines += [f"  {each.heading}", f"    {each.sentence}"]
-        return "\n".join(lines)
+        return "\n".join(map(plain, lines))  # no name makes lines of its own
 
     def __repr__(self) -> str:
         told = f"{self.events:,} events, {counted(len(self.incidents), 'incidents')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -149,3 +150,95 @@ def test_hostile_names_can_be_asked_for_and_marked(tmp_path: Path, name: str) ->
         assert told.code == 0
         assert "\x1b" not in told.out
         assert "\u202e" not in told.out
+
+
+def test_a_story_of_no_name_is_of_nobody(out: Path) -> None:
+    told = given("story", out, "")
+    assert (told.code, told.out) == (2, "")
+    assert "Nothing is counted of ''." in told.err
+
+
+def test_a_gap_longer_than_time_is_told_is_refused(out: Path) -> None:
+    for gap in ("999999999999 days", f"{'9' * 400} days"):
+        told = given("incidents", out, "--gap", gap)
+        assert (told.code, told.out) == (2, "")
+        assert "is longer than time is told" in told.err
+    assert given("incidents", out, "--gap", "9999 years").code == 0
+
+
+def test_findings_that_are_damaged_are_named_with_what_to_do(out: Path) -> None:
+    (file,) = (out / "findings").rglob("*.parquet")
+    whole = file.read_bytes()
+    middle = len(whole) // 4
+    broken = whole[:middle] + bytes(64) + whole[middle + 64 :]
+    for damage in (b"", b"x" * 100, broken):
+        file.write_bytes(damage)
+        for command in (
+            ("incidents",),
+            ("findings",),
+            ("users",),
+            ("story", "Anna"),
+            ("mark", "Anna", "muted"),
+        ):
+            told = given(command[0], out, *command[1:])
+            assert (told.code, told.out) == (1, ""), command
+            assert f"{file} is damaged: " in told.err
+            assert "Hint: Restore it" in told.err
+        assert "incidents" in given("summary", out).out
+
+
+def test_findings_that_are_gone_are_not_told_as_if_nothing_was_found(tmp_path: Path) -> None:
+    run = tmp_path / "out"
+    made_run(run, batches=[MicroBatch(0, 0, 8.0, events=80, findings=3)])
+    for command in (("incidents",), ("findings",), ("users",), ("story", "Anna")):
+        told = given(command[0], run, *command[1:])
+        assert (told.code, told.out) == (2, ""), command
+        assert f"3 findings of this run are gone: {run / 'findings'} has none." in told.err
+    assert "the findings that tell are gone" in given("summary", run).out
+
+
+def test_a_name_that_is_no_utf8_is_refused(out: Path) -> None:
+    name = os.fsdecode("lucía".encode("latin-1"))
+    for command in ("incidents", "findings", "counts"):
+        window = ("--window", "1 hour") if command == "counts" else ()
+        told = given(command, out, *window, "--user", name)
+        assert (told.code, told.out) == (2, "")
+        assert r"The name 'luc\udceda' is no UTF-8." in told.err
+    assert given("story", out, name).code == 2
+    assert given("incidents", out, "--action", name).code == 2
+    assert given("incidents", out, "--user", "lucía").code == 0
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}"])
+def test_a_batch_s_figures_that_are_damaged_are_named_with_what_to_do(
+    tmp_path: Path, damage: str
+) -> None:
+    run = tmp_path / "out"
+    made_run(run, batches=[MicroBatch(0, 0, 8.0, events=80)])
+    (file,) = (run / "statistics").rglob("*.json")
+    file.write_text(damage)
+    for command in ("incidents", "summary", "users"):
+        told = given(command, run)
+        assert (told.code, told.out) == (1, "")
+        assert f"{file} is damaged: " in told.err
+        assert "should not happen" not in told.err
+
+
+def test_marks_that_are_a_link_to_itself_are_told(out: Path) -> None:
+    marks = out / "marks.toml"
+    marks.symlink_to(marks)
+    for command in (("marks",), ("mark", "Anna", "known"), ("unmark", "Anna")):
+        told = given(command[0], out, *command[1:])
+        assert (told.code, told.out) == (2, "")
+        assert "Too many levels of symbolic links" in told.err
+
+
+def test_no_name_makes_lines_of_its_own_in_a_story(tmp_path: Path) -> None:
+    user, action = "Anna\nmarked     confirmed", "read\u2028marked     confirmed"
+    run = made_run(tmp_path / "out", findings=[found(user=user, action=action)])
+    run.mark(user, "muted", why="she\x85marked     confirmed")
+    told = given("story", tmp_path / "out", user).out
+    assert [line for line in told.splitlines() if line.startswith("marked")] == [
+        line for line in told.split("\n") if line.startswith("marked     Anna[U+000A]marked")
+    ]
+    assert len(told.splitlines()) == len(str(run.story("Anna")).splitlines()) + 2

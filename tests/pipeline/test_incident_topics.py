@@ -55,7 +55,7 @@ def pipeline(folder: Path, bootstrap: str, on_batch: Any = None) -> kst.Pipeline
         source=source(folder / "in"),
         cascade=kst.Cascade("1 minute", "1 hour"),
         rules=[kst.Ceiling("1 hour", 5)],
-        findings_to=kst.kafka_findings("incidents-found", bootstrap=bootstrap),
+        findings_to=kst.kafka_findings(folder.name, bootstrap=bootstrap),
         on_batch=on_batch,
         buckets=3,
     )
@@ -71,11 +71,11 @@ def write_bursts(folder: Path) -> None:
         write_lines(folder / f"{number}.json", rows)
 
 
-def folded(broker: Broker) -> tuple[dict[str, Any], list[dict[str, Any]], int]:
+def folded(broker: Broker, topic: str) -> tuple[dict[str, Any], list[dict[str, Any]], int]:
     """Return the newest incident of each key, the findings, and how many records were repeated."""
     held: dict[str, Any] = {}
     findings, seen, again = [], set(), 0
-    for message in read_all(broker, "incidents-found"):
+    for message in read_all(broker, topic):
         key, value = (message.key() or b"").decode(), message.value()
         again += (key, value) in seen
         seen.add((key, value))
@@ -84,7 +84,7 @@ def folded(broker: Broker) -> tuple[dict[str, Any], list[dict[str, Any]], int]:
             findings.append(record)
             assert key == record["user"]
         elif record is None:
-            del held[key]
+            held.pop(key.removeprefix("incident:"), None)
         else:
             assert key == f"incident:{record['id']}"
             held[record["id"]] = record
@@ -101,11 +101,13 @@ def told(run: Run) -> dict[str, Any]:
 def test_the_newest_records_are_the_run_s_incidents_also_after_a_kill(
     broker: Broker, tmp_path: Path
 ) -> None:
-    make_topic(broker, "incidents-found", 2)
+    make_topic(broker, tmp_path.name, 2)
     write_bursts(tmp_path / "in")
     with spawned(PROGRAM, tmp_path, broker.bootstrap) as driver:
         assert finish(driver)[0] == -9
-    held, _, again = folded(broker)  # the batch sent what it changed, and was not marked
+    held, _, again = folded(
+        broker, tmp_path.name
+    )  # the batch sent what it changed, and was not marked
     assert again == 0
     assert {each["state"] for each in held.values()} == {"open", "resolved", "merged"}
 
@@ -113,7 +115,7 @@ def test_the_newest_records_are_the_run_s_incidents_also_after_a_kill(
     run = pipeline(tmp_path, broker.bootstrap, seen.append).run(
         tmp_path / "out", max_files_per_batch=1, progress=False
     )
-    held, findings, again = folded(broker)
+    held, findings, again = folded(broker, tmp_path.name)
     assert [output.id for output in seen] == [3, 4]  # the one that was killed was repeated
     assert again > 0
     assert held == told(run)
@@ -123,3 +125,21 @@ def test_the_newest_records_are_the_run_s_incidents_also_after_a_kill(
     assert {(each["user"], each["window_start_ms"] // 3_600_000 % 24) for each in findings} == {
         each for bursts in BURSTS for each in bursts
     }
+
+
+def test_what_a_batch_told_that_was_cut_off_is_taken_back_if_it_is_known_by_then(
+    broker: Broker, tmp_path: Path
+) -> None:
+    make_topic(broker, tmp_path.name, 2)
+    write_bursts(tmp_path / "in")
+    with spawned(PROGRAM, tmp_path, broker.bootstrap) as driver:
+        assert finish(driver)[0] == -9
+    held = folded(broker, tmp_path.name)[0]
+    assert [each["findings"] for each in held.values() if each["user"] == "Bo"] == [2]
+    kst.load_run(tmp_path / "out").mark("Bo", "known")
+    run = pipeline(tmp_path, broker.bootstrap).run(
+        tmp_path / "out", max_files_per_batch=1, progress=False
+    )
+    held = folded(broker, tmp_path.name)[0]
+    assert [each["findings"] for each in held.values() if each["user"] == "Bo"] == [1]
+    assert held == told(run)

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.incidents import incidents_of
-from kstoolkit.pipeline.incidentrecords import changed_incidents, told_findings
+from kstoolkit.pipeline.incidentrecords import KEPT, changed_incidents, told_findings
 from tests.changelog.changelogs import HOUR
 from tests.report.made import TEN, unusual
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 _BESIDE = {"mark", "newcomers"}
 BATCHES = st.lists(
@@ -51,7 +50,11 @@ class Told:
         findings = BatchFolders(self.out / "findings")
         place = findings.begin(epoch, number) / "part-00000.parquet"
         pq.write_table(pa.Table.from_pylist(found, FINDINGS_SCHEMA), place)
+        kept = self.statistics.folder(epoch, number) / KEPT
+        again = kept.read_bytes() if kept.exists() else b""
         after = self.statistics.begin(epoch, number)
+        if again:  # as the sink does
+            kept.write_bytes(again)
         folders = (self.statistics.folder(epoch, number - 1), after)
         of = (self.out, epoch, number)
         tables = [
@@ -93,6 +96,8 @@ def test_who_keeps_the_last_record_of_each_key_has_all_incidents(
         found = [unusual(u, float(p), window_start_ms=TEN + h * HOUR, **at) for u, h, p in rows]
         if forgets:  # as a run does that told findings alone before
             told.statistics.begin(0, number - 1)
+        if again:  # by other rules, and cut off before its end
+            told.batch(number, found[1:] + found[:1][: number % 2], now)
         records = told.batch(number, found, now)
         if again:  # as Spark does with a batch whose end was not noted
             assert told.batch(number, found, now) == records
@@ -135,4 +140,35 @@ def test_after_a_reset_all_incidents_are_told_again(tmp_path: Path) -> None:
     told, now = Told(tmp_path), {"reached_ms": TEN, "clock_ms": TEN}
     first = told.batch(3, [unusual("Anna", -9)], now)
     assert told.batch(0, [], now, epoch=1) == first
+    told.check(now)
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"\xff", b"{", b"[]", b"[{}, {}]", b"[1, 2]", b'[{"reached_ms": 1}, {"a": []}]']
+)
+def test_where_what_was_kept_is_damaged_all_incidents_are_told_again(
+    tmp_path: Path, damage: bytes
+) -> None:
+    told, now = Told(tmp_path), {"reached_ms": TEN, "clock_ms": TEN}
+    first = told.batch(0, [unusual("Anna", -9)], now)
+    (told.statistics.folder(0, 0) / "part-incidents.json").write_bytes(damage)
+    assert told.batch(1, [], now) == first
+    assert told.batch(2, [], now) == []
+    told.check(now)
+
+
+def test_a_batch_that_is_repeated_by_other_rules_takes_back_what_it_told_before(
+    tmp_path: Path,
+) -> None:
+    told, now = Told(tmp_path), {"reached_ms": TEN, "clock_ms": TEN}
+    told.batch(0, [unusual("Anna", -9), unusual("Bo", -9)], now)
+    later = {"window_start_ms": TEN + HOUR}
+    told.batch(1, [unusual("Anna", -9, **later), unusual("Cy", -9), unusual("Bo", 0)], now)
+    assert {each["user"] for each in told.held.values()} == {"Anna", "Cy"}
+    told.batch(1, [], now)  # Anna's grew no more, nobody found Cy, and Bo's is there still
+    told.check(now)
+    assert {each["user"]: each["findings"] for each in told.held.values()} == {"Anna": 1, "Bo": 1}
+    told.batch(1, [unusual("Cy", -9)], now)
+    told.check(now)
+    told.batch(2, [], now)
     told.check(now)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.findings.marks import add_mark, mark_of
 from kstoolkit.pipeline.rulebook import JudgedAnew
 from kstoolkit.pipeline.runfolder import RunFolder
@@ -95,6 +96,8 @@ def test_what_says_the_same_in_other_words_changes_nothing(tmp_path: Path) -> No
         ("[[rule]]\nkind = 'Distinct'\nitem = 'ip'\nwindow = '1 hour'", "not counted"),
         ("[[rule]]\nkind = 'Ceiling'\nwindow = '1 hour'\ncount = 1\nby = ['region']", "region"),
         ("\xff", "is no TOML"),
+        ("a = " + "[" * 100_000, "is no TOML"),
+        ("a = " + "1" * 5_000, "is no TOML"),
         (None, "No rules can be read"),
     ],
 )
@@ -249,3 +252,82 @@ def test_a_run_to_the_end_is_judged_by_the_rules_that_it_began_with(tmp_path: Pa
     given: tuple[Rule, ...] = rules.rules
     write(path, ceiling(10))
     assert rules.rules == given
+
+
+def test_names_with_ends_of_lines_and_a_cut_off_last_one_do_not_spoil_the_notes(
+    tmp_path: Path,
+) -> None:
+    odd = {"kind": "Exempt", "users": ["a\u2028b", "c\x85d"]}
+    rules, path = book(tmp_path, ceiling(20))
+    path.write_text(
+        f"[[rule]]\nkind = 'Exempt'\nusers = {json.dumps(odd['users'], ensure_ascii=False)}\n"
+    )
+    assert checked(rules)[0]
+    rules.note()
+    rules.note()
+    notes = tmp_path / "out" / "rules.jsonl"
+    assert [json.loads(line)["rules"] for line in notes.read_text().split("\n")[:-1]] == [[odd]]
+    notes.write_text(notes.read_text().rstrip("\n"))  # as some editors do
+    write(path, ceiling(10))
+    assert checked(rules)[0]
+    rules.note()
+    assert len(list(map(json.loads, notes.read_text().split("\n")[:-1]))) == 2
+
+
+@pytest.mark.parametrize("damage", [b'{"version": "x", "ru', b"\xff\n", b"[]\n", b"{}\n"])
+def test_notes_that_are_damaged_are_told_with_what_to_do_and_stay(
+    tmp_path: Path, damage: bytes
+) -> None:
+    rules, _ = book(tmp_path, ceiling(20))
+    notes = tmp_path / "out" / "rules.jsonl"
+    notes.write_bytes(damage)
+    with pytest.raises(OutputError, match=r"rules.jsonl: its last line is damaged") as caught:
+        rules.note()
+    assert "move it away" in str(caught.value.hint)
+    assert notes.read_bytes() == damage
+
+
+def test_notes_for_which_there_is_no_place_are_told(tmp_path: Path) -> None:
+    rules, _ = book(tmp_path, ceiling(20))
+    (tmp_path / "out").rmdir()
+    with pytest.raises(OutputError, match=r"can't be noted in .*: No such file or directory\."):
+        rules.note()
+
+
+def test_a_pipe_in_the_place_of_a_file_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    rules, path = book(tmp_path, ceiling(20))
+    marks = tmp_path / "out" / "marks.toml"
+    path.unlink()
+    for each in (path, marks):
+        os.mkfifo(each)
+    is_new, said = checked(rules)
+    assert not is_new
+    assert [each for each in said if "is a pipe" in each] == said
+    assert len(said) == 2
+    assert checked(rules) == (False, [])
+
+
+@pytest.mark.parametrize("until", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_moment_that_no_calendar_has_is_told_with_its_file(tmp_path: Path, until: str) -> None:
+    rules, path = book(tmp_path, ceiling(20))
+    path.write_text(f"[[rule]]\nkind = 'Exempt'\nusers = ['a']\nuntil = {until}\n")
+    (said,) = checked(rules)[1]
+    assert "rules.toml, rule 1: " in said
+    (tmp_path / "out" / "marks.toml").write_text(
+        f"[[mark]]\nmark = 'known'\nuser = 'a'\nuntil = {until}\n"
+    )
+    (said,) = checked(rules)[1]
+    assert "marks.toml, mark 1: until = " in said
+
+
+def test_marks_that_no_run_could_take_are_told_with_their_file(tmp_path: Path) -> None:
+    rules, _ = book(tmp_path, ceiling(20))
+    marks = tmp_path / "out" / "marks.toml"
+    endless = ["a = " + "[" * 100_000, "a = " + "1" * 5_000]
+    for text in (*endless, "[[mark]]\nmark = 'known'\nuser = 'a'\nrules = []\n"):
+        marks.write_text(text)
+        is_new, (said,) = checked(rules)
+        assert not is_new
+        assert "marks.toml" in said
+    with pytest.raises(ConfigurationError, match="no list of names"):
+        mark_of("Anna", "known", rules=[])

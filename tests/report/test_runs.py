@@ -36,7 +36,7 @@ def made(tmp_path: Path) -> Made:
     """A run with counts."""
     made = Made(tmp_path / "out")
     made.counts({HOUR: HOURS, MINUTE: MINUTES})
-    made.statistics(events=126, findings=5, dead_letters={"no_user": 2})
+    made.statistics(events=126, dead_letters={"no_user": 2})
     return made
 
 
