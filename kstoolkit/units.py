@@ -44,7 +44,7 @@ def parse_duration(value: Duration, *, allow_zero: bool = False) -> int:
         message = f"The duration {value!r} is not positive."
         raise ConfigurationError(message, hint="Give a length of time such as '1 minute'.")
     if milliseconds >= _ENDLESS_MS:
-        message = f"The duration {value!r} is longer than time is told."
+        message = f"The duration {value!r} is longer than all of time until the year 10000."
         raise ConfigurationError(message, hint="Give a length of time such as '1 day'.")
     return milliseconds
 

@@ -280,7 +280,7 @@ def _check_names(given: Mapping[str, object]) -> None:
     """Refuse names that are no text: the shell hands on any bytes, a path's may be such."""
     for name in (given.get("user"), given.get("action")):
         if isinstance(name, str) and name.encode(errors="replace").decode() != name:
-            message = f"The name {name!r} is no UTF-8."
+            message = f"The name {name!r} is no text in UTF-8."
             raise ConfigurationError(message, hint="Have the terminal, or the script, write UTF-8.")
 
 

@@ -59,8 +59,8 @@ _LEAST_MS = 600_000
 """How long an alert lasts at least, two of Alertmanager's usual ``group_interval``: of one that is
 over before it looks, it tells nobody."""
 _ENDED_MS = 900_000
-"""How long after its end that is told again, as Prometheus does: an Alertmanager that was started
-anew meanwhile has forgotten the alert, but not that somebody was notified of it."""
+"""How long after its end that is told again, as Prometheus does, while somebody listens: an
+Alertmanager that was started anew has forgotten the alert, but not that it notified somebody."""
 _REFUSALS = {400, 413, 415, 422}
 """Answers to what was sent. Others are about an address, a password or a server, which somebody may
 mend: nothing is lost by them."""
@@ -442,10 +442,10 @@ def _news(found: Incidents, taken: _Taken, now_ms: int, lasts_ms: int) -> Iterat
         yield News(gone, note.ended(RESOLVED, now_ms), None)
 
 
-def _ended(found: Incidents, taken: _Taken, now_ms: int) -> Iterator[News]:
-    """Yield what has ended not long ago, or is about to."""
+def _ended(found: Incidents, taken: _Taken, since_ms: int) -> Iterator[News]:
+    """Yield what has ended since then, or is about to."""
     for name, note in taken.notes.items():
-        if note.state not in {"", OPEN} and note.ends_ms > now_ms - _ENDED_MS:
+        if note.state not in {"", OPEN} and note.ends_ms > since_ms:
             at = pc.index(found.table["id"], name).as_py()
             yield News(name, note, None if at < 0 else found[at], again=True)
 
@@ -525,6 +525,7 @@ class _Teller:
         self.due, self.waits, self.shown = Event(), 0, receiver.shown
         self._of, self._given, self._receiver = of, receiver, receiver
         self._failures, self._said, self._retold_ms = 0, "", 0
+        self._heard_ms, self._away_ms = time.time_ns() // 1_000_000, (0, 0)
         self.thread = Thread(target=self._tell_on, name="kstoolkit-alerting", daemon=True)
         self.thread.start()
 
@@ -549,8 +550,20 @@ class _Teller:
             self._receiver = self._given  # it may have been another that answered
             time.sleep(min(getattr(error, "seconds", 0.0), _LONGEST_PAUSE))
             return min(pause, _LONGEST_PAUSE)
-        self._failures = 0
+        now_ms = time.time_ns() // 1_000_000
+        if self._failures:
+            self._away_ms = (self._heard_ms, now_ms)
+        self._failures, self._heard_ms = 0, now_ms
         return self._of.pause()
+
+    def _unheard_ms(self, now_ms: int) -> int:
+        """Return since when ends are told again: one that was away missed its time for that."""
+        since_ms, until_ms = self._away_ms
+        if self._failures:
+            now_ms = self._heard_ms
+        elif now_ms < until_ms + _ENDED_MS:
+            now_ms = since_ms
+        return now_ms - _ENDED_MS
 
     def _tell_all(self) -> None:
         outbox, name = self._of.outbox, self._given.name
@@ -560,7 +573,7 @@ class _Teller:
             news = list(_news(found, outbox.taken[name], now_ms, lasts_ms))
             if lasts_ms and now_ms - self._retold_ms >= lasts_ms // 4:
                 self._retold_ms = now_ms
-                news += _ended(found, outbox.taken[name], now_ms)
+                news += _ended(found, outbox.taken[name], self._unheard_ms(now_ms))
             self.waits = sum(not each.again for each in news)
             if not news:
                 outbox.forget(name, found, now_ms)

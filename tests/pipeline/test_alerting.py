@@ -648,6 +648,33 @@ def _by_user(groups: list[dict[str, Any]]) -> dict[str, int]:
     return {each["groupLabels"]["user"]: len(each["alerts"]) for each in groups}
 
 
+def test_an_end_is_told_again_to_an_alertmanager_that_was_away_for_long(
+    run: Run, listener: Listener, manager: Alertmanager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took the end, which lay ahead, and was gone before it came: nobody heard of it."""
+    monkeypatch.setattr(alerting, "_ENDED_MS", 2_000)
+    monkeypatch.setattr(alerting, "_LEAST_MS", 4_000)
+    until(lambda: _is_up(manager), "Alertmanager")
+    said = Told()
+    teller = Alerting(run.folder, [kst.alertmanager(manager.url)], said, lasts_ms=2_000)
+    teller.batch_ended(add_batch(run.folder.path, 0, finding()))
+    until(lambda: sent_on(listener, "firing"), "that it fires")
+    teller.batch_ended(add_batch(run.folder.path, 1, clock_ms=NOW + 1, reached_ms=OVER))
+    until(lambda: noted_states(run) == {"resolved"}, "that its end was taken")
+    manager.__exit__()
+    until(lambda: said, "that it is missed")
+    time.sleep(7)  # its end, and the time in which that is told again, are over
+    with manager:
+        (resolved,) = until(lambda: sent_on(listener, "resolved"), "that it is over")
+    teller.close(5)
+    assert [each["labels"]["user"] for each in resolved["alerts"]] == ["Anna"]
+
+
+def noted_states(run: Run) -> set[str]:
+    kept = alerting._read(run.folder.path / "alerts.json")
+    return {note.state for each in kept.values() for note in each.notes.values()}
+
+
 def test_alertmanager_has_an_alert_for_each_incident_and_passes_them_on_by_user(
     run: Run, listener: Listener, manager: Alertmanager
 ) -> None:
