@@ -27,7 +27,7 @@ how rules stand in files, are questions of their own; so is how an application i
 one incident, what people say of it, a user's story, what goes out of it, what other rules would
 have told, by which rules a run judges as they change, and what a topic is told of incidents, are
 eight."""
-MOST_LINES = 84_530
+MOST_LINES = 84_540
 MOST_LINES_OF_CODE = 48_270
 """They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 400
 lines more than were saved: what tells a fault from damage and what a file held, reads logs' times,
