@@ -52,6 +52,7 @@ bench: installed-for-tests
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 	$(BIN)/python -m tests.benchmarks.keys
 	$(BIN)/python -m tests.benchmarks.checkup
+	$(BIN)/python -m tests.benchmarks.capacity
 	$(BIN)/python -m tests.benchmarks.whatif
 	$(BIN)/python -m tests.benchmarks.alerts
 

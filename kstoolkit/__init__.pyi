@@ -23,6 +23,7 @@ from .kafka.outputs import kafka_changelog as kafka_changelog
 from .kafka.outputs import kafka_findings as kafka_findings
 from .kafka.producing import produce as produce
 from .operations.assignment import assignment as assignment
+from .operations.capacity import plan_capacity as plan_capacity
 from .operations.checkup import checkup as checkup
 from .operations.enginemetrics import read_metrics as read_metrics
 from .operations.enginemetrics import read_progress as read_progress

@@ -130,14 +130,36 @@ def parse_bytes(text: str | int) -> int:
     return int(number * _STEP ** " kmgtp".index(match[2].lower() or " "))
 
 
-def check_whole(name: str, value: object, *, least: int, hint: str) -> None:
-    """Refuse what is no whole number, or less than it may be; ``hint`` says what to give."""
+_NUMBER = re.compile(r"(\d[\d_,]{0,20}(?:\.\d{1,20})?(?:e\d{1,2})?)\s*([kmg]?)", re.IGNORECASE)
+
+
+def parse_count(text: str | float) -> float:
+    """Return a number as people write it, with or without k, M or G, which are thousands.
+
+    What is none, or not above zero, is a ConfigurationError.
+
+    Examples
+    --------
+    >>> parse_count("50M"), parse_count("7.5k"), parse_count("1e9"), parse_count("12,000")
+    (50000000.0, 7500.0, 1000000000.0, 12000.0)
+    """
+    match = _NUMBER.fullmatch(str(text).strip())
+    number = float(re.sub("[_,]", "", match[1])) if match else 0
+    if match is None or number <= 0:
+        message = f"{text!r} is no number above zero."
+        raise ConfigurationError(message, hint="Give one such as 7500, 50M or 1e9.")
+    return number * 1_000.0 ** " kmg".index(match[2].lower() or " ")
+
+
+def check_whole(name: str, value: object, *, least: int, hint: str) -> int:
+    """Return what is a whole number, and not less than it may be; ``hint`` says what to give."""
     if not isinstance(value, int) or isinstance(value, bool):
         message = f"{name} is {value!r}, which is no whole number."
         raise ConfigurationError(message, hint=hint)
     if value < least:
         message = f"{name} is {value}: it has to be {least} or more."
         raise ConfigurationError(message, hint=hint)
+    return value
 
 
 def format_count(count: float | None) -> str:

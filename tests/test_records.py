@@ -77,6 +77,9 @@ NO_PLOT = {
     ),
     "LoggedError": "its text says it",
     **dict.fromkeys(("EngineMetrics", "StoreMetrics"), "advice tells what of it matters"),
+    "CapacityTerm": "one row of several that are drawn together",
+    "LoggedWork": "what trials are held against; its sentence says it",
+    "Saving": "one row of several that are drawn together",
     "PodMemory": "its plan is drawn; what is beside that, a few lines say",
     "StoreRecords": "those of each store are drawn",
     "BackgroundJob": "what flushes and compactions share",
@@ -148,7 +151,17 @@ def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
     changelog, path = run.folder.path / "changelog", folder / "replica"
     WindowStore.restore(changelog, path=path, listener=history, progress=False).close()
     plan = kstoolkit.plan_memory(memtable_bytes=1 << 20, memtables=2, block_cache_bytes=8 << 20)
-    found: list[Any] = [plan, run, run.summary(), run.findings, run.findings[0], run.dead_letters]
+    capacity = kstoolkit.plan_capacity(rate=1e6)
+    found: list[Any] = [
+        plan,
+        capacity,
+        capacity.sweep("rate", [1e5, 1e6]),
+        run,
+        run.summary(),
+        run.findings,
+        run.findings[0],
+        run.dead_letters,
+    ]
     found += [run.batches(), run.history("Anna"), stores, kstoolkit.growth(window.path), history]
     read = LagOfPartition(topic="t", partition=7, end_offset=64, position=22, lag_records=42)
     found += [TopicLag(reader="group 'g9'", state="stable", at_ms=0, partitions=(read,))]

@@ -105,7 +105,7 @@ GROUPS = {
         names=(
             *("alertmanager", "webhook", "load_alerts"),
             *("assignment", "checkup", "lag", "reset", "serve_metrics", "spark_memory"),
-            *("read_metrics", "read_progress"),
+            *("plan_capacity", "read_metrics", "read_progress"),
         ),
     ),
     "looking": Group(

@@ -107,6 +107,7 @@ for command in (
 app.command("dead-letters")(ending(results.dead_letters))
 app.command("what-if")(ending(results.what_if))
 app.command("compare-profiles")(ending(lab.compare_profiles))
+app.command("capacity")(ending(lab.capacity))
 app.add_typer(samples, name="data")
 samples.command("fetch")(ending(results.fetch))
 app.add_typer(brokers, name="broker")

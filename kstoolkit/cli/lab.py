@@ -1,16 +1,30 @@
-"""``kstoolkit profile`` and ``compare-profiles``: options as each engine takes them, and tried."""
+"""What is decided: ``kstoolkit profile``, ``compare-profiles`` and ``capacity``.
+
+Options as each engine takes them, tried on one workload; and what a stream of events needs.
+"""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, SCRATCH, argument, hidden, optional, size
-from kstoolkit.cli.terminal import note, print_json, print_table, say, say_lines
+from kstoolkit.cli.options import (
+    AS_JSON,
+    AS_JSON_OBJECT,
+    SCRATCH,
+    argument,
+    hidden,
+    number,
+    optional,
+    size,
+    switch,
+)
+from kstoolkit.cli.terminal import note, print_json, print_table, say, say_lines, tell
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.rocksdb.profiles.java import not_in_java
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
@@ -23,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kstoolkit.rocksdb.lab.results import Comparison, Trial
+    from kstoolkit.rocksdb.lab.workloads import Workload
 
 Engine = StrEnum("Engine", ["kafka_streams", "spark"])
 WorkloadKind = StrEnum("WorkloadKind", "uniform skewed time_ordered overwrite_heavy delete_heavy")
@@ -44,6 +59,11 @@ def compare_profiles(
         "PATH",
         "Write a store's own rows, in the order of their keys; or, with --window, what following "
         "a changelog writes.",
+        "rows are drawn",
+    ),
+    replay_log: str | None = optional(
+        "STORE",
+        "Write to each what the log and files of this store tell was written to it, as fast.",
         "rows are drawn",
     ),
     window: str | None = optional(
@@ -85,7 +105,11 @@ def compare_profiles(
 
     rates = {"reads_per_write": reads, "writes_per_second": pace, "seed": seed}
     with ExitStack() as stack:
-        if replay is None:
+        told = {"workload": workload, "writes": writes, "keys": keys, "value_bytes": value_bytes}
+        if replay_log is not None:
+            _check_nothing_drawn("--replay-log", **told, replay=replay, window=window, pace=pace)
+            planned = _logged(replay_log, stack, reads=reads, seed=seed)
+        elif replay is None:
             if window is not None:
                 message = "--window says which windows of a changelog to replay, and none is given."
                 raise ConfigurationError(message, hint="Add --replay CHANGELOG, or leave it out.")
@@ -94,9 +118,7 @@ def compare_profiles(
             kind = workload or WorkloadKind.uniform
             planned = Workload(kind.value, **drawn, **rates)  # type: ignore[arg-type] # by name
         else:
-            _check_nothing_drawn(
-                workload=workload, writes=writes, keys=keys, value_bytes=value_bytes
-            )
+            _check_nothing_drawn("--replay", **told)
             rows = _replayed(replay, window, stack)
             planned = Workload(REPLAYED, rows=rows, **rates)  # type: ignore[arg-type] # by name
         over = None if engine is None else engine.value
@@ -112,14 +134,20 @@ def compare_profiles(
     _print(found, as_json=as_json)
 
 
-def _check_nothing_drawn(**told: object) -> None:
+def _check_nothing_drawn(replay: str, /, **told: object) -> None:
     for name, value in told.items():
         if value is not None:
             flag = Option(name).at_terminal
-            message = (
-                f"{flag} is about rows that are drawn, and --replay names rows that are there."
-            )
-            raise ConfigurationError(message, hint=f"Leave out {flag} or --replay.")
+            message = f"{flag} says what is written, and so does {replay}."
+            raise ConfigurationError(message, hint=f"Leave out {flag} or {replay}.")
+
+
+def _logged(path: str, stack: ExitStack, *, reads: float, seed: int) -> Workload:
+    from kstoolkit.rocksdb.lab.workloads import Workload  # noqa: PLC0415 - loads numpy
+    from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - if asked
+
+    store = stack.enter_context(open_store(path))
+    return replace(Workload.from_log(store, seed=seed), reads_per_write=reads)
 
 
 def _replayed(path: str, window: str | None, stack: ExitStack) -> Iterable[tuple[bytes, bytes]]:
@@ -137,8 +165,12 @@ def _print(found: Comparison, *, as_json: bool) -> None:
         for trial in found:
             series = [each.to_dict() for each in found.series if each.profile == trial.profile]
             levels = [each.to_dict() for each in found.levels if each.profile == trial.profile]
-            print_json([trial.to_dict() | {"series": series, "levels": levels}])
+            was = found.workload.was
+            told = {"series": series, "levels": levels, "was": was and was.to_dict()}
+            print_json([trial.to_dict() | told])
     else:
+        if (was := found.workload.was) is not None:
+            say(was.sentence)
         _show_trials(list(found))
 
 
@@ -268,3 +300,85 @@ def _show_profile(profile: Profile, to: Target, found: dict[str, Any]) -> None:
     for option, why in found["unset"].items():
         what = "unknown" if to is Target.options else "not set"
         say(f"# {what}: {option}: {why}")
+
+
+def capacity(
+    out: str | None = typer.Argument(
+        None,
+        metavar="[OUT]",
+        help="A run of yours: windows, users and what counters take are those that it counted.",
+        show_default=False,
+    ),
+    *,
+    rate: float | None = number("Events a second, such as 50M; it has to be given."),
+    windows: str | None = optional("LENGTHS", "What is counted.", "1 minute, 1 hour, 1 day"),
+    partitions: int | None = optional("N", "Partitions of the topic, or buckets.", "100", min=1),
+    engine: Engine = typer.Option(Engine.spark, help="What counts: this toolkit is on Spark."),
+    users: float | None = number("How many users there are.", "1M"),
+    exponent: float | None = optional(
+        "N", "The n-th user does 1 / n^N as much as the first.", "1", min=0
+    ),
+    actions: int | None = optional("N", "How many actions each of them does, evenly.", "8", min=1),
+    key_share: float | None = optional(
+        "SHARE", "The biggest user's share of all events, as 0.05.", "by the law of users", min=0
+    ),
+    salt: int | None = optional(
+        "N", "In how many parts the heaviest users are put.", "1: they are not", min=1
+    ),
+    batch: str | None = optional(
+        "DURATION", "For how long events are added up first.", "10 seconds"
+    ),
+    retention: str | None = optional(
+        "DURATION", "For how long after its end a window is kept.", "10 minutes"
+    ),
+    operations: float | None = number("How many a second a store takes.", "15k, as is published"),
+    measure: bool = switch("--measure", "Ask the lab first how many a store takes here."),
+    cores: int | None = optional("N", "Cores of a machine.", "8", min=1),
+    memory: int | None = size("Memory of a machine.", "32GiB"),
+    disk: int | None = size("Disk of a machine.", "500GiB"),
+    price: float | None = optional("PRICE", "What a machine costs an hour.", "not told", min=0),
+    standbys: int | None = optional("N", "Copies of the state beside it.", "0", min=0),
+    replication: int | None = optional("N", "Copies of a topic's records.", "3", min=1),
+    outage: str | None = optional(
+        "DURATION", "How long nothing is counted at the worst.", "30 minutes"
+    ),
+    catch_up: str | None = optional("DURATION", "Within what time that is made good.", "1 hour"),
+    as_json: bool = AS_JSON_OBJECT,
+) -> None:
+    """Say how many machines a stream of events needs, and why.
+
+    Each term says its formula, and whether it is given, assumed, published, or measured. The fields
+    of --json: machines, limit, needed (machines by resource), savings and terms (each with value,
+    unit, formula, origin).
+    """
+    from kstoolkit.operations.capacity import plan_capacity  # noqa: PLC0415 - loads numpy
+
+    if rate is None:
+        message = "How many events a second is not given."
+        raise ConfigurationError(message, hint="Add --rate, such as --rate 50M.")
+    lengths = None if windows is None else [each.strip() for each in windows.split(",")]
+    told = plan_capacity(
+        out,
+        rate=rate,
+        windows=lengths,
+        partitions=partitions,
+        engine=engine.value,
+        users=users,
+        exponent=exponent,
+        actions=actions,
+        key_share=key_share,
+        salt=salt,
+        batch=batch,
+        retention=retention,
+        operations=operations,
+        measure=measure,
+        cores=cores,
+        memory_bytes=memory,
+        disk_bytes=disk,
+        price=price,
+        standbys=standbys,
+        replication=replication,
+        outage=outage,
+        catch_up=catch_up,
+    )
+    tell(told, as_json=as_json)

@@ -11,7 +11,7 @@ import typer
 
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.moments import moment_ms
-from kstoolkit.units import parse_bytes
+from kstoolkit.units import parse_bytes, parse_count
 
 if TYPE_CHECKING:
     from kstoolkit.events.topics import Topic
@@ -57,6 +57,19 @@ def _size_given(text: str | int) -> int:
 def size(what: str, default: str = "", *, flag: str | None = None) -> Any:
     """Return an option that is a size in bytes, None unless it is given."""
     return optional("SIZE", what, default, flag=flag, parser=_size_given)
+
+
+def _count_given(text: str | float) -> float:
+    try:
+        return parse_count(text)
+    except ConfigurationError as error:  # as of sizes
+        message = f"{error.message} {error.hint}"
+        raise typer.BadParameter(message) from error
+
+
+def number(what: str, default: str = "", *, flag: str | None = None) -> Any:
+    """Return an option that is a number such as 50M, None unless it is given."""
+    return optional("N", what, default, flag=flag, parser=_count_given)
 
 
 def hidden(flag: str, **bounds: Any) -> Any:

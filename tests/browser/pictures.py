@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image
 from playwright.sync_api import Browser, expect, sync_playwright
 
+import kstoolkit as kst
 from kstoolkit.plots.axes import beside_pyplot
 from tests.browser import chromium
 from tests.browser.jupyterlab import Lab, started
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.axes import Axes
-
-    import kstoolkit as kst
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks" / "pictures"
@@ -82,6 +81,12 @@ lab
 """,
 }
 
+CAPACITY = {
+    "capacity": lambda plan: plan.plot(),
+    "capacity_by_rate": lambda plan: plan.sweep("rate", [1e5, 1e6, 1e7, 5e7, 2e8]).plot(),
+}
+"""Of the plan on the page about capacity."""
+
 PLOTS: dict[str, Callable[[kst.Run], Axes]] = {
     "incidents": lambda run: run.incidents().plot(),
     "incident": lambda run: next(each for each in run.incidents() if each.user == ADDRESS).plot(),
@@ -97,11 +102,16 @@ def draw(home: Path, names: list[str]) -> None:
         exec(BUSY, told)  # noqa: S102 - as a notebook has it
         told["run"].report(home / "report.html")
         for name in (each for each in names if each in PLOTS):
-            with beside_pyplot():
-                figure: Any = PLOTS[name](told["run"]).figure
-            figure.patch.set_visible(True)
-            figure.savefig(FOLDER / f"{name}.png", dpi=DPI)
-            reduce(FOLDER / f"{name}.png")
+            keep(name, PLOTS[name], told["run"])
+
+
+def keep(name: str, plot: Callable[[Any], Axes], of: object) -> None:
+    """Draw a plot, and keep its picture."""
+    with beside_pyplot():
+        figure: Any = plot(of).figure
+    figure.patch.set_visible(True)
+    figure.savefig(FOLDER / f"{name}.png", dpi=DPI)
+    reduce(FOLDER / f"{name}.png")
 
 
 def reduce(path: Path) -> None:
@@ -134,9 +144,14 @@ def read(browser: Browser, page: Path) -> None:
 
 def main() -> None:
     """Take the pictures that are named, or all."""
-    names = sys.argv[1:] or [*PANELS, *PLOTS, "report"]
+    names = sys.argv[1:] or [*PANELS, *PLOTS, *CAPACITY, "report"]
+    for name in (each for each in names if each in CAPACITY):
+        keep(name, CAPACITY[name], kst.plan_capacity(rate=50_000_000, users=1_000_000_000))
+    names = [each for each in names if each not in CAPACITY]
     home = Path(gettempdir()) / "kstoolkit"  # panels show whole paths
     home.mkdir(exist_ok=True)
+    if not names:
+        return
     if {*names} - PANELS.keys():
         draw(home, names)
     with started(home) as lab, sync_playwright() as run:

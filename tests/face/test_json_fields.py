@@ -33,6 +33,7 @@ LOGS = "tests/rocksdb/logs"
 
 OF_STORES = {
     "advice": [f"{KEPT} --bound-bytes 1000", WINDOWED + "/actions-1m.1699999200000"],
+    "capacity": ["--rate 1M", "--rate 50M --engine kafka_streams --price 1"],
     "checkup": ["data/stores/kafka-streams --bound 512MiB --restore-rate 20MiB"],
     "compare-profiles": ["spark low_disk --writes 20000 --keys 5000 --pace 20000 --seconds 20"],
     "diff": [f"{CHECKPOINT} --versions 5 7", f"{WINDOWED} {KEPT}"],

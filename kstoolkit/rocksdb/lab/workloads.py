@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.records import counted
+from kstoolkit.rocksdb.lab.replaying import drawn_again
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.profiles.options import ROCKSDB
 from kstoolkit.units import format_bytes
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kstoolkit.rocksdb.lab.replaying import LoggedWork
     from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.rocksdb.store import Store
 
     Draws = np.random.Generator
     Places = NDArray[np.int64]
@@ -70,6 +73,8 @@ class Workload:
     seed, rows
         The same seed gives the same rows and gets. Keys and values (None: delete the key) to
         replay, in their order; read once.
+    was
+        Of what a log tells, what it cost then: see :meth:`from_log`.
 
     Examples
     --------
@@ -86,6 +91,33 @@ class Workload:
     writes_per_second: float | None = None
     seed: int = 7
     rows: Iterable[tuple[bytes, bytes | None]] | None = field(default=None, compare=False)
+    was: LoggedWork | None = field(default=None, compare=False)
+
+    @classmethod
+    def from_log(cls, store: Store, *, seed: int = 7) -> Workload:
+        """Return what was written to a store, as its own log and files tell.
+
+        Keys are those of its rows, written as often, in a law that leaves as many rows of a flush,
+        at the pace that the log tells. What it cost then is ``was``.
+
+        Raises
+        ------
+        InputError
+            If its log does not tell: it begins later than the store, has no level INFO, or what
+            was written is too much, or of a kind that the lab does not write.
+        """
+        was, rows = drawn_again(store, seed=seed)
+        return cls(
+            REPLAYED,
+            writes=was.writes,
+            keys=rows.number,
+            value_bytes=max(rows.value_bytes, 1),
+            reads_per_write=0.0,
+            writes_per_second=max(was.writes / was.seconds, 1.0),
+            seed=seed,
+            rows=rows,
+            was=was,
+        )
 
     def __post_init__(self) -> None:
         known = (*_DRAWS, REPLAYED)
@@ -114,7 +146,7 @@ class Workload:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the rows, as plain values."""
-        names = [each.name for each in fields(self) if each.name != "rows"]
+        names = [each.name for each in fields(self) if each.name not in {"rows", "was"}]
         return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:

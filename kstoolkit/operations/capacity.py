@@ -1,0 +1,705 @@
+"""How many machines a stream of events needs, and what its state will weigh, term by term.
+
+::
+
+    a rate, windows, users ─┐
+    (or a run of yours) ────┴─▶ counters an event ──▶ store operations, what saves them, stores
+                                       ├──▶ the largest partition, time to catch up ──▶ machines
+                                       └──▶ rows, disk, memory; changelog; restore; money
+
+Each term says its formula, and where its value is from: given, assumed, published, measured in a
+run of yours or by this project, or following from others. What is published is a rule of thumb: a
+store takes 15,000 operations a second, an event is a get and a put for each of its windows, and so
+50 million events a second in three windows want 20,000 stores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from html import escape
+from itertools import groupby
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.operations.traffic import Traffic, zipf
+from kstoolkit.pipeline.run import Run, load_run
+from kstoolkit.records import Record, Records, Source, Viewed, counted, of_source
+from kstoolkit.rocksdb.lab.comparing import compare_profiles
+from kstoolkit.rocksdb.lab.workloads import Workload
+from kstoolkit.rocksdb.memory.planning import plan_memory
+from kstoolkit.units import (
+    check_whole,
+    format_bytes,
+    format_count,
+    format_duration,
+    format_span,
+    parse_duration,
+)
+from kstoolkit.windows import Cascade
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pandas as pd
+
+    from kstoolkit.units import Duration
+    from kstoolkit.windows import Window
+
+GIVEN, ASSUMED, PUBLISHED, FOLLOWS = "given", "assumed", "published", "follows"
+BENCHMARK = "measured by this project"
+"""Where values come from; else they were measured in a run, or a lab, which is named."""
+
+OPERATIONS_A_SECOND = 15_000.0
+"""Of one store, by the published rule of thumb."""
+
+_BLOCKS = 8
+"""Rows of a bucket that a batch of a cascade touches: blocks of many counters."""
+_LEAST_INTERVAL_S, _HOURS_A_MONTH = 60, 730
+_RECORD_BYTES, _BROKER_CPU_S = 53.0, 0.4
+"""Of a record of a compacted changelog; of a broker, for a million events."""
+_COPIED = 100 << 20
+"""Bytes a second that a machine is taken to copy from a checkpoint's storage."""
+_PEAK = 2
+"""How many times what it holds a disk may take, while universal compaction merges all of it."""
+_OF_A_CORE, _MORE_PARTITIONS = 8, (1, 1.25, 1.5, 2, 3, 4, 6, 8)
+"""Into how many parts what wants a core is put; how many times the cores are tried as partitions.
+"""
+_ROUND_FROM = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What counts events, and what that was measured to cost.
+
+    Parameters
+    ----------
+    title
+        What it is called.
+    cpu_s, measured_at
+        Of all its processes, for a million events, in steady state; and at how many events a
+        second, by two cores, that was measured.
+    row_bytes, row_of, row_origin
+        What a counter takes at rest, what of, and where that is from.
+    restored
+        How many rows a second one machine restores; ``None`` where it copies files.
+    in_rows
+        Whether each counter is a row of its own, in segments by time.
+    """
+
+    title: str
+    cpu_s: float
+    measured_at: float
+    row_bytes: float
+    row_of: str
+    row_origin: str
+    restored: float | None
+    in_rows: bool
+
+
+_SPARK, _STREAMS = "spark", "kafka_streams"
+ENGINES = {
+    _SPARK: Engine(
+        title="kstoolkit on Spark, topic to topic",
+        cpu_s=6.72,
+        measured_at=229_000,
+        row_bytes=5.0,
+        row_of="in a block, of 4.6 to 5.3",
+        row_origin=BENCHMARK,
+        restored=None,
+        in_rows=False,
+    ),
+    _STREAMS: Engine(
+        title="Kafka Streams, a large cache",
+        cpu_s=18.3,
+        measured_at=99_000,
+        row_bytes=60.0,
+        row_of="a key of 24, its window's 12, a value and its time of 16, and RocksDB's 8",
+        row_origin=ASSUMED,
+        restored=273_000,
+        in_rows=True,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CapacityTerm(Record):
+    """One term of a plan: what it comes to, by which formula, and where that is from."""
+
+    section: str
+    term: str
+    unit: str
+    formula: str
+    origin: str
+    value: float = of_source(Source.FORMULA)
+
+    @property
+    def text(self) -> str:
+        """The value for people, with its unit."""
+        if self.unit.startswith("bytes"):
+            return f"{format_bytes(self.value)}{self.unit.removeprefix('bytes')}"
+        if self.unit == "seconds":
+            return format_span(self.value)
+        if self.unit == "share":
+            return f"{100 * self.value:.3g} %"
+        is_large = self.value >= _ROUND_FROM
+        figure = format_count(self.value) if is_large else f"{self.value:.3g}"
+        return f"{figure} {self.unit}".rstrip()
+
+    @property
+    def how(self) -> str:
+        """How it is worked out, and where it is from."""
+        return f"{self.formula} ({self.origin})" if self.formula else self.origin
+
+    def __str__(self) -> str:
+        return f"{self.term}: {self.text}; {self.how}"
+
+    def __repr__(self) -> str:
+        return f"CapacityTerm({self})"
+
+
+@dataclass(frozen=True, slots=True)
+class Saving(Record):
+    """One step from an update for each event and window to few: what is left after it.
+
+    Parameters
+    ----------
+    step, formula, origin
+        What is done, how its operations are worked out, and where that is from.
+    operations
+        Store operations an event.
+    stores
+        How many stores that many take, by what one takes.
+    saves
+        How many times fewer operations than before it.
+    """
+
+    step: str
+    formula: str
+    origin: str
+    operations: float = of_source(Source.FORMULA)
+    stores: float = of_source(Source.FORMULA)
+    saves: float = of_source(Source.FORMULA)
+
+    def __str__(self) -> str:
+        told = f"{self.operations:,.3g} operations an event, {counted(ceil(self.stores), 'stores')}"
+        fewer = "" if self.saves == 1 else f", {self.saves:,.3g} times fewer"
+        return f"{told}{fewer}; {self.formula} ({self.origin})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CapacityPlan(Record):
+    """What a stream of events needs; made by :func:`plan_capacity`.
+
+    Parameters
+    ----------
+    terms, savings
+        Each term, and what saves store operations, one after the other.
+    machines, needed, limit
+        How many, how many each resource wants, and the one that wants most.
+    given
+        What it was asked for, by the names of the parameters.
+    """
+
+    terms: Records[CapacityTerm]
+    savings: Records[Saving]
+    limit: str
+    machines: int = of_source(Source.FORMULA)
+    needed: dict[str, int] = field(default_factory=dict)
+    given: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def __getitem__(self, term: str) -> float:
+        """Return the value of a term, by its name."""
+        found = {each.term: each.value for each in self.terms}
+        if term not in found:
+            message = f"There is no term {term!r}."
+            raise ConfigurationError(message, hint=f"There are: {', '.join(found)}.")
+        return found[term]
+
+    def sweep(self, over: str, values: Sequence[float]) -> CapacitySweep:
+        """Return the plans of other values of one parameter, ``"rate"`` or ``"partitions"`` say."""
+        given = dict(self.given)
+        if over not in {*given, *_DEFAULTS} or not len(values):
+            message = f"Nothing can be planned over {over!r}."
+            raise ConfigurationError(message, hint="Give 'rate' or 'partitions', and values.")
+        plans = tuple(plan_capacity(**{**given, over: each}) for each in values)
+        return CapacitySweep(over, tuple(values), plans)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return figures, terms and savings as plain values, as ``--json`` prints them."""
+        told = Record.to_dict(self)
+        del told["given"]
+        return told
+
+    @property
+    def sentence(self) -> str:
+        """The plan in one sentence."""
+        stores = counted(ceil(self["stores needed"]), "stores")
+        wanted = ", ".join(f"{number:,} for {what}" for what, number in self.needed.items())
+        return (
+            f"{format_count(self['events'])} events a second would want {stores} by an update for "
+            f"each event and window, and want {counted(self.machines, 'machines')} by what was "
+            f"measured with what saves them ({wanted}).{self._too_few()}"
+        )
+
+    def _too_few(self) -> str:
+        """Say what is to be done where one partition alone wants more than it has."""
+        if self["cores it wants"] <= 1:
+            return ""
+        names = ("partitions that are enough", "salt that is enough")
+        partitions, salt = (format_count(self[name]) for name in names)
+        return (
+            f" The largest partition wants {self['cores it wants']:,.3g} cores and has one: take "
+            f"{partitions} partitions, and put the biggest users in {salt} parts."
+        )
+
+    def __str__(self) -> str:
+        width = max(len(each.term) for each in self.terms)
+        size = max(len(each.text) for each in self.terms)
+        steps = max(len(each.step) for each in self.savings)
+        lines = [self.sentence]
+        for section, terms in groupby(self.terms, key=lambda each: each.section):
+            lines += ["", section]
+            lines += [f"  {t.term:<{width}}  {t.text:<{size}}  {t.how}" for t in terms]
+            if section == _STORES:
+                lines += ["", "what saves store operations"]
+                lines += [f"  {each.step:<{steps}}  {each}" for each in self.savings]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"CapacityPlan({self.sentence})"
+
+    def _repr_html_(self) -> str:
+        return Record._repr_html_(self) + self.savings._repr_html_() + self.terms._repr_html_()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CapacitySweep(Viewed):
+    """Plans that differ in one figure; made by :meth:`CapacityPlan.sweep`."""
+
+    over: str
+    values: tuple[float, ...]
+    plans: tuple[CapacityPlan, ...]
+
+    def text(self, place: int) -> str:
+        """Return what was varied, as of one of the plans, for people."""
+        return f"{self.over} {format_count(self.values[place])}"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a plan: what was varied, machines, for each resource, and stores."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+        rows = [
+            {
+                self.over: value,
+                "machines": plan.machines,
+                "limit": plan.limit,
+                **plan.needed,
+                "largest partition, in cores": plan["cores it wants"],
+                "stores needed": plan["stores needed"],
+            }
+            for value, plan in zip(self.values, self.plans, strict=True)
+        ]
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return f"CapacitySweep({self.text(0)} to {format_count(self.values[-1])})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.to_pandas().to_html(escape=True, index=False)}"
+
+
+_STORES, _MACHINES, _STATE = "store operations", "machines", "state"
+_TOPICS, _RESTORE, _MONEY = "changelog", "restore", "money"
+_DEFAULTS: dict[str, Any] = {
+    "windows": ("1 minute", "1 hour", "1 day"),
+    "partitions": 100,
+    "salt": 1,
+    "users": 1_000_000,
+    "exponent": 1.0,
+    "actions": 8,
+    "batch": "10 seconds",
+    "retention": "10 minutes",
+    "cores": 8,
+    "memory_bytes": 32 << 30,
+    "disk_bytes": 500 << 30,
+    "standbys": 0,
+    "replication": 3,
+    "outage": "30 minutes",
+    "catch_up": "1 hour",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What is counted by whom, where that is from, and what a counter was measured to take."""
+
+    levels: tuple[Window, ...]
+    flush_ms: tuple[int, ...]
+    traffic: Traffic
+    origin: str
+    row_bytes: float | None = None
+
+
+def _assumed(given: Mapping[str, Any]) -> _Basis:
+    told, names = {**_DEFAULTS, **given}, ("users", "exponent", "actions")
+    cascade = Cascade(*told["windows"])
+    actions = [1.0] * check_whole("actions", told["actions"], least=1, hint="Give 1 or more.")
+    traffic = zipf(told["rate"], users=told["users"], exponent=told["exponent"], actions=actions)
+    origin = GIVEN if given.keys() & names else ASSUMED
+    return _Basis(cascade.levels, cascade.flush_ms, traffic, origin)
+
+
+def as_counted(run: Run, rate: float) -> _Basis:
+    """Return the basis as a run counted it, with as many more users as the rate asks for."""
+    cascade, told, changelog = run.settings.cascade, run.summary(), run.changelog
+    windows = [window for window in cascade.windows if window.is_tumbling]
+    counters = {window.size_ms / 1_000: changelog.counters(window.size_ms) for window in windows}
+    span = changelog.span_ms(windows[0].size_ms) if windows else None
+    if span is None:
+        message = f"{run.folder.shown} has no counts of windows to plan by."
+        raise InputError(message, hint="Give a run that has counted something.")
+    seconds = (span[1] - span[0]) / 1_000 + min(counters)
+    whole = counters[max(counters)]
+    pairs = np.unique(np.stack([whole.user, whole.action]), axis=1, return_inverse=True)[1]
+    count = whole.count.astype(np.float64)
+    of_pair, of_user = np.bincount(np.ravel(pairs), count), np.bincount(whole.user, count)
+    traffic = Traffic.observed(of_pair, of_user[of_user > 0], seconds)
+    measured = {
+        min(size, seconds): len(each) / float(count.sum()) for size, each in counters.items()
+    }
+    row_bytes = told.changelog_bytes / max(told.changelog_records, 1)
+    is_folder = run.settings.changelog is None
+    return _Basis(
+        cascade.levels,
+        cascade.flush_ms,
+        replace(traffic, measured=measured).at(rate),
+        f"measured in {run.folder.shown}",
+        row_bytes if is_folder else None,
+    )
+
+
+class _Planner:
+    """Works a plan out, section by section; ``given`` is what was asked for, by name."""
+
+    def __init__(self, basis: _Basis, engine: Engine, given: Mapping[str, Any]) -> None:
+        self.basis, self.engine, self.given = basis, engine, given
+        self.terms: list[CapacityTerm] = []
+        self.section, self.needed = "", dict[str, int]()
+        self.rate, self.partitions = float(given["rate"]), self.whole("partitions")
+        self.batch_s, self.standbys = self.seconds("batch"), self.whole("standbys", least=0)
+        flushes = (each / 1_000 for each in basis.flush_ms)
+        self.flush_s = [self.batch_s if engine.in_rows else max(f, self.batch_s) for f in flushes]
+
+    def whole(self, name: str, least: int = 1) -> int:
+        value = self.given.get(name, _DEFAULTS.get(name))
+        return check_whole(name, value, least=least, hint=f"Give {least} or more.")
+
+    def seconds(self, name: str) -> float:
+        return parse_duration(self.given.get(name, _DEFAULTS[name])) / 1_000
+
+    def note(
+        self, term: str, value: float, unit: str, formula: str, origin: str = FOLLOWS
+    ) -> float:
+        """Note a term of the section at hand, and return its value."""
+        told = CapacityTerm(self.section, term, unit, formula, origin, value=float(value))
+        self.terms.append(told)
+        return told.value
+
+    def plan(self) -> CapacityPlan:
+        """Return all of it."""
+        savings = Records([*self.stores()], "savings")
+        for work in (self.machines, self.state, self.memory):
+            work()
+        limit = max(self.needed, key=self.needed.__getitem__)
+        number = self.needed[limit]
+        self.topics()
+        self.restore(number)
+        self.money(number)
+        terms = Records(self.terms, "terms")
+        return CapacityPlan(
+            terms, savings, limit, number, needed=self.needed, given=dict(self.given)
+        )
+
+    def stores(self) -> Iterator[Saving]:
+        """Work out how many stores take an update for each event and window, and with less."""
+        self.section, levels = _STORES, len(self.basis.levels)
+        before = 2.0 * levels
+        operations = float(self.given.get("operations", OPERATIONS_A_SECOND))
+        origin = GIVEN if "operations" in self.given else PUBLISHED
+        if "measure" in self.given:
+            origin = "measured on this machine"
+        self.note("events", self.rate, "/s", "", GIVEN)
+        self.note("operations a store takes", operations, "/s", "", origin)
+        self.note("operations an event", before, "", "a get and a put x windows")
+        formula = "operations a store takes / operations an event"
+        takes = self.note("events a store takes", operations / before, "/s", formula)
+        formula = f"events / {counted(self.partitions, 'partitions')}"
+        gets = self.note("events a partition gets", self.rate / self.partitions, "/s", formula)
+        self.note("times too much", gets / takes, "times", "what one gets / what a store takes")
+        self.note("stores needed", self.rate / takes, "", "events / events a store takes")
+        for step, formula, of, left in self._steps(levels):
+            stores = self.rate * left / operations
+            yield Saving(step, formula, of, operations=left, stores=stores, saves=before / left)
+            before = left
+
+    def _steps(self, levels: int) -> Iterator[tuple[str, str, str, float]]:
+        traffic, origin = self.basis.traffic, self.basis.origin
+        batch = format_duration(round(1_000 * self.batch_s))
+        flushes = [max(each / 1_000, self.batch_s) for each in self.basis.flush_ms]
+        buffered, cascaded = traffic.changes(self.batch_s), sum(map(traffic.changes, flushes))
+        rows = _BLOCKS * self.partitions / (self.rate * self.batch_s)
+        yield "an update for each event and window", "2 x windows", PUBLISHED, 2.0 * levels
+        formula = f"2 x windows x {buffered:.3g} counters an event"
+        yield f"events of {batch} are added up first", formula, origin, 2 * levels * buffered
+        formula = f"2 x {cascaded:.3g} counters an event"
+        yield "long windows take what short ones changed", formula, origin, 2 * cascaded
+        formula = f"2 x {_BLOCKS} rows x partitions / events of {batch}; then bytes decide"
+        yield "a row is a block of counters", formula, BENCHMARK, min(2 * rows, 2 * cascaded)
+
+    def machines(self) -> None:
+        """Work out what counting takes: cores, the largest partition, and time to catch up."""
+        self.section, engine = _MACHINES, self.engine
+        late_s, catch_up_s = self.seconds("outage"), self.seconds("catch_up")
+        formula = f"1 + {format_span(late_s)} of outage / {format_span(catch_up_s)} to make it good"
+        room = self.note("room to catch up", 1 + late_s / catch_up_s, "times", formula)
+        formula = f"{engine.title}, at {engine.measured_at:,.0f} events/s on 2 cores"
+        each = self.note("CPU a million events", engine.cpu_s, "s", formula, BENCHMARK)
+        formula = "events / events as measured: so far the rest is extrapolated"
+        self.note("times what was measured", self.rate / engine.measured_at, "times", formula)
+        formula = "events x CPU an event x room to catch up"
+        cores = self.note("cores", self.rate * each * room / 1e6, "", formula)
+        self.needed["cores"] = ceil(cores / self.whole("cores"))
+        share = self.note("the largest partition's share", *self._largest())
+        formula = "its share x cores; it has one"
+        self.note("cores it wants", share * cores, "", formula)
+        key = self.given.get("key_share", float(self.basis.traffic.heaviest[0]))
+        salt = max(ceil(_OF_A_CORE * key * cores), 1)
+        formula = f"{_OF_A_CORE} x the biggest user's share x cores"
+        self.note("salt that is enough", salt, "parts", formula)
+        some = (max(ceil(cores * more), 1) for more in _MORE_PARTITIONS)
+        enough = next((n for n in some if self._share(n, salt) * cores <= 1), ceil(cores * 64))
+        formula = "so many that with this salt the largest wants a core at most"
+        self.note("partitions that are enough", enough, "", formula)
+
+    def _largest(self) -> tuple[float, str, str, str]:
+        salt = self.whole("salt")
+        formula, origin = "the biggest user's share / salt, and its part of the rest", GIVEN
+        if "key_share" not in self.given:
+            formula = f"the heaviest users, each in {counted(salt, 'parts')}, put at random"
+            origin = self.basis.origin
+        return self._share(self.partitions, salt), "share", formula, origin
+
+    def _share(self, partitions: int, salt: int) -> float:
+        """Return the largest partition's share of all events."""
+        if (key := self.given.get("key_share")) is None:
+            return self.basis.traffic.largest_share(partitions, salt=salt)
+        return float(key / salt + (1 - key) / partitions)
+
+    def state(self) -> None:
+        """Work out what the counters of all windows weigh at rest, and on disk."""
+        self.section, basis, kept_s = _STATE, self.basis, self.seconds("retention")
+        engine = self.engine
+        row_bytes, formula, origin = engine.row_bytes, engine.row_of, engine.row_origin
+        if basis.row_bytes is not None and not engine.in_rows:
+            row_bytes, formula, origin = (
+                basis.row_bytes,
+                "of the changelog, in blocks",
+                basis.origin,
+            )
+        self.note("a counter", row_bytes, "bytes", formula, origin)
+        rows = 0.0
+        for window in basis.levels:
+            size_s = window.size_ms / 1_000
+            number, segments = self._kept(size_s, kept_s)
+            formula = f"counters of a window x {number:.3g} that are kept{segments}"
+            counters = basis.traffic.counters(size_s) * number
+            rows += self.note(f"rows of {window.label}", counters, "", formula, basis.origin)
+        rest = self.note("state", rows * row_bytes, "bytes", "rows x a counter")
+        copies = counted(1 + self.standbys, "copies")
+        formula = f"state x {copies} x {_PEAK}, while universal compaction merges"
+        disk = self.note("disk", rest * (1 + self.standbys) * _PEAK, "bytes", formula)
+        self.needed["disk"] = max(ceil(disk / self.whole("disk_bytes")), 1)
+
+    def _kept(self, size_s: float, kept_s: float) -> tuple[float, str]:
+        """Return how many windows are kept at once, and in how many segments that is."""
+        if not self.engine.in_rows:
+            return kept_s / size_s + 1, ""
+        retention = size_s + kept_s
+        interval = max(retention / 2, _LEAST_INTERVAL_S)
+        return (retention + interval) / size_s, f", in {_segments(retention)} segments"
+
+    def memory(self) -> None:
+        """Work out what RocksDB may take in memory."""
+        stores: dict[str, Any] = {"profile": _SPARK, "partitions": self.partitions}
+        if self.engine.in_rows:
+            stores |= {"profile": _STREAMS, "stores": len(self.basis.levels)}
+            stores["segments"] = _segments(self.seconds("retention") + _LEAST_INTERVAL_S)
+        plan = plan_memory(**stores)
+        formula = f"at most, of {counted(plan.instances, 'RocksDB instances')} at its defaults"
+        most = plan.total_bytes * (1 + self.standbys)
+        size = self.note("RocksDB's memory", most, "bytes", formula, "plan_memory")
+        self.needed["memory"] = max(ceil(size / self.whole("memory_bytes")), 1)
+
+    def topics(self) -> None:
+        """Work out what the changelog topics take in, and what brokers do for it."""
+        self.section, origin = _TOPICS, self.basis.origin
+        each = sum(map(self.basis.traffic.changes, self.flush_s))
+        formula = f"events x {each:.3g} counters that one changes, over all windows"
+        records = self.note("records", self.rate * each, "/s", formula, origin)
+        size = self.note("a record", _RECORD_BYTES, "bytes", "compressed", BENCHMARK)
+        written = self.note("bytes", records * size, "bytes/s", "records x a record")
+        copies = self.whole("replication")
+        formula = f"bytes x {counted(copies, 'copies')}"
+        self.note("brokers write", written * copies, "bytes/s", formula)
+        formula = f"{_BROKER_CPU_S} CPU s a million events"
+        self.note("brokers' cores", self.rate * _BROKER_CPU_S / 1e6, "", formula, BENCHMARK)
+
+    def restore(self, machines: int) -> None:
+        """Work out how long it takes until what a lost machine held is there again."""
+        self.section, engine = _RESTORE, self.engine
+        held = {each.term: each.value for each in self.terms}
+        rows = sum(value for term, value in held.items() if term.startswith("rows of "))
+        of = f"/ {counted(machines, 'machines')}"
+        seconds, origin = held["state"] / machines / _COPIED, ASSUMED
+        formula = f"state {of} / {format_bytes(_COPIED)} a second, from the checkpoint"
+        if engine.restored is not None:
+            seconds, origin = rows / machines / engine.restored, BENCHMARK
+            formula = f"rows {of} / {engine.restored:,.0f} a second, from the changelog"
+        self.note("without a standby", seconds, "seconds", formula, origin)
+        self.note("with one", self.batch_s, "seconds", "what came since the last batch, at most")
+        costs = held["disk"] / (1 + self.standbys)
+        self.note("a standby's disk", costs, "bytes", "as much as the state itself takes")
+
+    def money(self, machines: int) -> None:
+        """Work out what the machines cost, if one has a price."""
+        self.section = _MONEY
+        if (price := self.given.get("price")) is not None:
+            formula = f"{counted(machines, 'machines')} x {price:g} an hour x {_HOURS_A_MONTH}"
+            self.note("a month", machines * price * _HOURS_A_MONTH, "", formula, GIVEN)
+
+
+def _segments(retention_s: float) -> int:
+    """Return how many segments of a store are live: see docs/facts/kafka_streams.md."""
+    return int(retention_s // max(retention_s / 2, _LEAST_INTERVAL_S)) + 1
+
+
+def plan_capacity(
+    run: Run | str | os.PathLike[str] | None = None,
+    *,
+    rate: float,
+    windows: Sequence[Duration] | None = None,
+    partitions: int | None = None,
+    key_share: float | None = None,
+    salt: int | None = None,
+    users: float | None = None,
+    exponent: float | None = None,
+    actions: int | None = None,
+    batch: Duration | None = None,
+    retention: Duration | None = None,
+    engine: str = _SPARK,
+    operations: float | None = None,
+    measure: bool = False,
+    cores: int | None = None,
+    memory_bytes: int | None = None,
+    disk_bytes: int | None = None,
+    standbys: int | None = None,
+    replication: int | None = None,
+    outage: Duration | None = None,
+    catch_up: Duration | None = None,
+    price: float | None = None,
+) -> CapacityPlan:
+    """Return how many machines a stream of events needs, and what its state will weigh.
+
+    What is not given is assumed, and each term that rests on it says so.
+
+    Parameters
+    ----------
+    run
+        A run of yours, or its folder: windows, users, who does how much, in what bursts, and what
+        a counter takes are those that it counted. More events a second are more users of the kind.
+    rate
+        Events a second.
+    windows
+        What is counted for each user and action: ``("1 minute", "1 hour", "1 day")``.
+    partitions, salt
+        100 partitions, or buckets; in how many parts the heaviest users are put, 1.
+    key_share
+        Which share of all events the biggest user has; else as the law of users, or the run, says.
+    users, exponent, actions
+        1,000,000 users, of whom the n-th does ``n ** -1.0`` as much as the first, and 8 actions
+        that each of them does, evenly.
+    batch
+        For how long events are added up before the state is touched, a micro-batch or a commit:
+        10 seconds.
+    retention
+        For how long after its end a window is kept: 10 minutes.
+    engine
+        ``"spark"``, which is this toolkit, or ``"kafka_streams"``.
+    operations, measure
+        How many a second a store takes: 15,000, as is published; or whether the lab is asked for
+        how many it takes on this machine, which takes some seconds.
+    cores, memory_bytes, disk_bytes, price
+        What a machine has: 8 cores, 32 GiB, 500 GiB; and what it costs an hour.
+    standbys, replication
+        Copies of the state beside it, none; copies of each record of a topic, 3.
+    outage, catch_up
+        How long nothing is counted, 30 minutes, and within what time that is made good, 1 hour.
+
+    Raises
+    ------
+    ConfigurationError
+        If a figure makes no sense.
+    InputError
+        If there is no run, or it counted nothing.
+
+    Examples
+    --------
+    >>> plan = plan_capacity(rate=50_000_000)
+    >>> plan["events a store takes"], plan["events a partition gets"], plan["times too much"]
+    (2500.0, 500000.0, 200.0)
+    >>> plan["stores needed"]
+    20000.0
+    """
+    told = locals().items()
+    given = {name: each for name, each in told if each is not None and each is not False}
+    _check(given)
+    if measure:
+        given["operations"] = _operations_here()
+    if run is None:
+        basis = _assumed(given)
+    else:
+        basis = as_counted(run if isinstance(run, Run) else load_run(run), rate)
+    return _Planner(basis, ENGINES[engine], given).plan()
+
+
+def _operations_here() -> float:
+    """Return how many gets and puts a second a store takes here, by the lab."""
+    workload = Workload(writes=200_000, keys=100_000, value_bytes=16, reads_per_write=1)
+    [trial] = compare_profiles(workload, [_STREAMS], progress=False)
+    return (trial.writes + trial.gets) / (trial.put_s + trial.get_s)
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    """Raise if a figure makes no sense."""
+    engine = given["engine"]
+    if engine not in ENGINES:
+        message = f"There is no engine {engine!r}."
+        raise ConfigurationError(message, hint=f"There are {', '.join(ENGINES)}.")
+    for name in ("rate", "users", "operations", "price"):
+        if not 0 < given.get(name, 1) < float("inf"):
+            message = f"{name} is {given[name]}."
+            raise ConfigurationError(message, hint="Give a number above 0.")
+    if not 0 <= given.get("key_share", 0) <= 1:
+        message = f"key_share is {given['key_share']}: it is no share."
+        raise ConfigurationError(message, hint="Give one from 0 to 1, such as 0.05.")
+    if {"operations", "measure"} <= given.keys():
+        message = "operations and measure are both given."
+        raise ConfigurationError(message, hint="Give one of them.")
+    twice = sorted(given.keys() & {"windows", "users", "exponent", "actions"})
+    if twice and "run" in given:
+        message = f"{twice[0]} is given beside a run, which tells it."
+        raise ConfigurationError(message, hint=f"Leave {twice[0]} out, or the run.")

@@ -1,0 +1,112 @@
+"""What a stream of events needs: stores with what saves them, machines, and how they grow."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.plots.axes import (
+    captioned,
+    empty,
+    few_of,
+    height,
+    new_axes,
+    say,
+    shown,
+    wrapped,
+)
+from kstoolkit.plots.marks import name_rows
+from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, LINES
+from kstoolkit.records import counted
+from kstoolkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from kstoolkit.operations.capacity import CapacityPlan, CapacitySweep, CapacityTerm, Saving
+    from kstoolkit.records import Records
+
+_LONGEST = 44
+_LEFT, _ROOM, _GAP_POINTS = 0.8, 30, 4
+"""Where bars of a logarithmic axis begin, and how many times the longest one the axis is."""
+
+
+def plot_capacity(plan: CapacityPlan, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of a plan: stores with ever more that saves operations, and machines.
+
+    The axis is logarithmic: each step saves so many times what there was. The resource that decides
+    how many machines there have to be is drawn apart.
+
+    >>> from kstoolkit.operations.capacity import plan_capacity
+    >>> ax = plot_capacity(plan_capacity(rate=50_000_000))
+    >>> [label.get_text() for label in ax.get_yticklabels()][:2]
+    ['an update for each event and window', 'events of 10 seconds are added up first']
+    """
+    steps = [(each.step, ceil(each.stores), EXPECTED) for each in plan.savings]
+    wanted = [
+        (f"machines for {name}", float(number), FLAGGED if name == plan.limit else COUNTED)
+        for name, number in plan.needed.items()
+    ]
+    stores, machines = counted(steps[0][1], "stores"), counted(plan.machines, "machines")
+    seen = f"{format_count(plan['events'])} events a second: {stores} by an update each, "
+    seen += f"{machines} with what saves them; {plan.limit} decide"
+    notes = [f"Stores: of {format_count(plan['operations a store takes'])} operations a second."]
+    far = plan["times what was measured"]
+    notes += [f"Machines: by CPU as measured, at {far:,.3g} times the rate it was measured at."]
+    return _bars(ax, [*steps, *wanted], seen, notes, x="stores, machines")
+
+
+def plot_savings(savings: Records[Saving], *, ax: Axes | None = None) -> Axes:
+    """Return a plot of the stores that are left after each step that saves operations."""
+    rows = [(each.step, ceil(each.stores), EXPECTED) for each in savings]
+    first, last = (counted(each, "stores") for each in (rows[0][1], rows[-1][1]))
+    return _bars(ax, rows, f"From {first} to {last}", [], x="stores")
+
+
+def plot_capacity_terms(terms: Records[CapacityTerm], *, ax: Axes | None = None) -> Axes:
+    """Return a plot of the terms of a plan that are bytes; the others have no common unit."""
+    some = [each for each in terms if each.unit == "bytes"]
+    if not some:
+        return empty(new_axes(ax), "no terms in bytes", "None of the terms is a size")
+    rows = [(each.term, max(each.value, 1), COUNTED) for each in some]
+    largest = max(some, key=lambda each: each.value)
+    notes = few_of("{} of {} terms are sizes", len(some), len(terms))
+    return _bars(ax, rows, f"Most is {largest.term}: {largest.text}", notes, x="bytes")
+
+
+def plot_sweep(sweep: CapacitySweep, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of the machines that each resource wants, over what was varied.
+
+    Both axes are logarithmic; the largest partition's cores are drawn beside.
+    """
+    ax, table = new_axes(ax), sweep.to_pandas()
+    names = [*sweep.plans[0].needed, "largest partition, in cores"]
+    for name, (color, line, marker) in zip(names, LINES, strict=False):
+        style: dict[str, Any] = {"color": color, "linestyle": line, "marker": marker}
+        ax.plot(table[sweep.over], table[name], markersize=4, label=name, **style)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    first, last = sweep.plans[0], sweep.plans[-1]
+    seen = f"{counted(first.machines, 'machines')} for {sweep.text(0)}, "
+    seen += f"{format_count(last.machines)} for {sweep.text(-1)}; {last.limit} decide there"
+    return captioned(ax, seen, x=shown(sweep.over), y="machines")
+
+
+def _bars(
+    ax: Axes | None, rows: Sequence[tuple[str, float, str]], seen: str, notes: list[str], *, x: str
+) -> Axes:
+    lines = wrapped(notes)
+    ax = new_axes(ax, (7.2, height(len(rows), lines)))
+    sizes = [size for _, size, _ in rows]
+    colors = [color for *_, color in rows]
+    ends = [size - _LEFT for size in sizes]
+    ax.barh(range(len(rows)), ends, left=_LEFT, height=0.62, color=colors)
+    ax.set_xscale("log")
+    name_rows(ax, [name for name, *_ in rows], _LONGEST)
+    text = format_bytes if x == "bytes" else format_count
+    for row, size in enumerate(sizes):
+        say(ax, text(size), (size, row), (_GAP_POINTS, 0))
+    ax.set_xlim(_LEFT, _ROOM * max(sizes))
+    return captioned(ax, seen, x=x, notes=lines)

@@ -1,0 +1,177 @@
+"""Replays from a log, beside what the store that wrote it had to do: laws that no replay knows."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from rocksdict import Rdict
+
+import kstoolkit as kst
+from kstoolkit.errors import InputError
+from kstoolkit.rocksdb.lab.replaying import LoggedWork, logged_work
+from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.rocksdb.profiles.named import profile_named
+from tests.cli.commands import given, rows
+from tests.stores.kafkastreams.archives import states
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+Draws = np.random.Generator
+WRITES, KEYS, AT_ONCE = 300_000, 60_000, 1_000
+SMALL = {"write_buffer_size": 512 << 10, "max_bytes_for_level_base": 4 << 20}
+SMALL |= {"target_file_size_base": 1 << 20}
+
+
+def bell(draws: Draws, first: int) -> NDArray[np.int64]:
+    """Users around the middle come most, as in no law by ranks."""
+    drawn = draws.normal(KEYS / 2, KEYS / 6, AT_ONCE) + 0 * first
+    return np.clip(drawn, 0, KEYS - 1).astype(np.int64)
+
+
+def evenly(draws: Draws, first: int) -> NDArray[np.int64]:
+    return draws.integers(0, KEYS, AT_ONCE) + 0 * first
+
+
+def few(draws: Draws, first: int) -> NDArray[np.int64]:
+    """Nine of ten writes are of a twentieth of the keys."""
+    hot = draws.random(AT_ONCE) < 0.9
+    drawn = np.where(hot, draws.integers(0, KEYS // 20, AT_ONCE), draws.integers(0, KEYS, AT_ONCE))
+    return drawn + 0 * first
+
+
+def in_order(draws: Draws, first: int) -> NDArray[np.int64]:
+    """Keys that begin with a time: each comes once, nearly in order."""
+    return np.sort(first + draws.permutation(AT_ONCE))
+
+
+def drive(
+    path: Path, law: Callable[[Draws, int], NDArray[np.int64]], profile: Any, *, deletes: float = 0
+) -> None:
+    """Write to a store as its law has it, until it rests."""
+    draws, store = np.random.default_rng(11), Rdict(str(path), profile.to_rocksdict())
+    options = profile.write_options()
+    for first in range(0, WRITES, AT_ONCE):
+        gone = draws.random(AT_ONCE) < deletes
+        for number, is_gone in zip(law(draws, first).tolist(), gone.tolist(), strict=True):
+            key = b"%010d|user" % number
+            if is_gone:
+                store.delete(key, options)
+            else:
+                store.put(key, draws.bytes(24) + bytes(16), options)
+    store.flush()
+    time.sleep(1)
+    store.close()
+
+
+def off(was: float, now: float | None) -> float:
+    assert now is not None
+    return abs(now / was - 1)
+
+
+@pytest.mark.parametrize(
+    ("law", "name", "deletes"),
+    [
+        (bell, "kafka_streams", 0.0),
+        (few, "kafka_streams", 0.0),
+        (evenly, "kafka_streams", 0.2),
+        (bell, "spark", 0.0),
+        (few, "spark", 0.1),
+        (in_order, "spark", 0.0),
+    ],
+)
+def test_a_store_s_own_profile_reproduces_what_it_had_to_do(
+    law: Any, name: str, deletes: float, tmp_path: Path
+) -> None:
+    profile = profile_named(name).changed(**SMALL)
+    drive(tmp_path / "store", law, profile, deletes=deletes)
+    with open_store(tmp_path / "store") as store:
+        workload = kst.Workload.from_log(store)
+        was = workload.was
+        [now] = kst.compare_profiles(workload, [profile], progress=False)
+    assert isinstance(was, LoggedWork)
+    assert was.writes == now.writes == WRITES
+    assert off(was.num_flushes, now.num_flushes) < 0.25
+    assert off(was.flush_bytes, now.flush_bytes) < 0.25
+    assert off(was.write_amplification, now.write_amplification) < 0.25
+    assert off(was.peak_sst_bytes, now.peak_disk_bytes) < 0.25
+    assert abs(was.deletes / was.writes - now.deletes / now.writes) < 0.01
+
+
+@pytest.fixture(scope="module")
+def driven(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("driven") / "store"
+    drive(path, bell, profile_named("kafka_streams").changed(**SMALL))
+    return path
+
+
+def test_what_a_log_tells_is_what_rocksdb_counted(driven: Path) -> None:
+    """The files that are there, and the rows of the log's own records, say the same."""
+    with open_store(driven) as store:
+        was, log = logged_work(store), store.log()
+        assert was.sst_bytes == sum(each.size_bytes for each in store.ssts())
+        flushes = [each for each in log.flushes() if each.output_bytes]
+        assert was.num_flushes == len(flushes)
+        assert was.flush_bytes == sum(each.output_bytes or 0 for each in flushes)
+        merged = [each for each in log.compactions() if not each.moved]
+        assert was.compaction_write_bytes == sum(each.output_bytes or 0 for each in merged)
+    assert was.sst_bytes <= was.peak_sst_bytes
+    assert 0 < was.seconds < 60
+
+
+def test_the_same_seed_gives_the_same_rows(driven: Path) -> None:
+    with open_store(driven) as store:
+        laws: list[Any] = [kst.Workload.from_log(store, seed=seed).rows for seed in (3, 3, 4)]
+    some = [[row for row, _ in zip(each, range(3_000), strict=False)] for each in laws]
+    assert some[0] == some[1] != some[2]
+
+
+def test_the_command_tells_what_was_beside_what_would_be(driven: Path) -> None:
+    asked = ("compare-profiles", "write_heavy", driven, "--replay-log", driven)
+    told = given(*asked)
+    assert told.code == 0
+    assert told.out.startswith("As it was, by its log: 300,000 writes in ")
+    assert "write_heavy" in told.out
+    two = rows(given(*asked, "--json").out)
+    assert {each["was"]["writes"] for each in two} == {300_000}
+    wrong = given(*asked, "--keys", 5)
+    assert wrong.code == 2
+    assert "--keys says what is written, and so does --replay-log" in wrong.err
+
+
+def cut(path: Path, *, keep: int) -> None:
+    """Leave the last lines of a log, as where it was rotated and removed."""
+    lines = (path / "LOG").read_text().splitlines(keepends=True)
+    (path / "LOG").write_text("".join(lines[-keep:]))
+
+
+@pytest.fixture
+def untold(driven: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(driven, tmp_path / "copy"))
+
+
+def test_a_log_that_begins_later_than_its_store_can_t_be_replayed(untold: Path) -> None:
+    cut(untold, keep=200)
+    with open_store(untold) as store, pytest.raises(InputError, match="begins with write"):
+        kst.Workload.from_log(store)
+
+
+def test_a_log_without_flushes_can_t_be_replayed(
+    untold: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Kafka Streams logs at level ERROR."""
+    (untold / "LOG").write_text("")
+    with open_store(untold) as store, pytest.raises(InputError, match="tells of no flush"):
+        kst.Workload.from_log(store)
+    state = next(each for each in states("4.3.1") if str(each) == "own-4.3.1-clean")
+    stores = kst.discover(state.directory(tmp_path_factory))
+    folder = next(each.path for each in stores if each.kind == "timestamped-key-value")
+    with open_store(folder) as store, pytest.raises(InputError, match="tells of no flush"):
+        kst.Workload.from_log(store)
