@@ -50,8 +50,8 @@ MOST_IMPORTS = 1_391
 1,100; three new rooms for what a file held, what comes out, and what is tidied, have 16 doors, and
 what was written out in several places is now imported from one. Actions of several parts have one
 room's module with 20 doors; the laws of worlds, and labels, have 13, what lasts 11; sketches of
-items and rules in files have 14, rhythms three, what engines leave two, names in a story one, plans of
-capacity and replays 20."""
+items and rules in files have 14, rhythms three, what engines leave two, names in a story one, plans
+of capacity and replays 20."""
 
 FLOOR = {"errors", "markup", "moments", "records", "units", "windows"}
 WORK = {"environment", "formats", "counters", "changelog", "findings", "events", "pipeline"}
