@@ -37,7 +37,18 @@ pytestmark = pytest.mark.timeout(900)
 ROOT = Path(__file__).parents[1]
 GUIDES = (
     *("count", "find", "incidents", "parts", "sessions", "dataframes", "kafka", "operations"),
-    *("alerts", "cluster", "replicas", "questions", "stores", "checkup", "oom", "slow", "lab"),
+    *(
+        "alerts",
+        "cluster",
+        "replicas",
+        "questions",
+        "stores",
+        "checkup",
+        "oom",
+        "capacity",
+        "slow",
+        "lab",
+    ),
 )
 PAGES = ("README.md", "docs/first_ten_minutes.md", *(f"docs/guides/{name}.md" for name in GUIDES))
 SHOWN = {

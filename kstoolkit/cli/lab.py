@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 Engine = StrEnum("Engine", ["kafka_streams", "spark"])
 WorkloadKind = StrEnum("WorkloadKind", "uniform skewed time_ordered overwrite_heavy delete_heavy")
-_DISK_MB = 4096
+_DISK_MB, _MUCH_FASTER = 4096, 1.1
 _DRAWN = {"writes": 1_000_000, "keys": 250_000, "value_bytes": 100}
 
 
@@ -108,7 +108,7 @@ def compare_profiles(
         told = {"workload": workload, "writes": writes, "keys": keys, "value_bytes": value_bytes}
         if replay_log is not None:
             _check_nothing_drawn("--replay-log", **told, replay=replay, window=window, pace=pace)
-            planned = _logged(replay_log, stack, reads=reads, seed=seed)
+            planned = _logged(replay_log, stack, reads, seed=seed, within_s=seconds / 2)
         elif replay is None:
             if window is not None:
                 message = "--window says which windows of a changelog to replay, and none is given."
@@ -142,12 +142,12 @@ def _check_nothing_drawn(replay: str, /, **told: object) -> None:
             raise ConfigurationError(message, hint=f"Leave out {flag} or {replay}.")
 
 
-def _logged(path: str, stack: ExitStack, *, reads: float, seed: int) -> Workload:
+def _logged(path: str, stack: ExitStack, reads: float, **how: Any) -> Workload:
     from kstoolkit.rocksdb.lab.workloads import Workload  # noqa: PLC0415 - loads numpy
     from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - if asked
 
     store = stack.enter_context(open_store(path))
-    return replace(Workload.from_log(store, seed=seed), reads_per_write=reads)
+    return replace(Workload.from_log(store, **how), reads_per_write=reads)
 
 
 def _replayed(path: str, window: str | None, stack: ExitStack) -> Iterable[tuple[bytes, bytes]]:
@@ -171,6 +171,9 @@ def _print(found: Comparison, *, as_json: bool) -> None:
     else:
         if (was := found.workload.was) is not None:
             say(was.sentence)
+            times = (found.workload.writes_per_second or 0) * was.seconds / was.writes
+            if times > _MUCH_FASTER:
+                note(f"It is written {times:,.3g} times as fast; give more --seconds for less.")
         _show_trials(list(found))
 
 
@@ -314,7 +317,7 @@ def capacity(
     windows: str | None = optional("LENGTHS", "What is counted.", "1 minute, 1 hour, 1 day"),
     partitions: int | None = optional("N", "Partitions of the topic, or buckets.", "100", min=1),
     engine: Engine = typer.Option(Engine.spark, help="What counts: this toolkit is on Spark."),
-    users: float | None = number("How many users there are.", "1M"),
+    users: float | None = number("How many users there are.", "20 for each event a second"),
     exponent: float | None = optional(
         "N", "The n-th user does 1 / n^N as much as the first.", "1", min=0
     ),
@@ -356,11 +359,10 @@ def capacity(
     if rate is None:
         message = "How many events a second is not given."
         raise ConfigurationError(message, hint="Add --rate, such as --rate 50M.")
-    lengths = None if windows is None else [each.strip() for each in windows.split(",")]
     told = plan_capacity(
         out,
         rate=rate,
-        windows=lengths,
+        windows=windows,
         partitions=partitions,
         engine=engine.value,
         users=users,

@@ -15,6 +15,7 @@ store takes 15,000 operations a second, an event is a get and a put for each of 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import groupby
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.events.files import Ledger
 from kstoolkit.operations.traffic import Traffic, zipf
 from kstoolkit.pipeline.run import Run, load_run
 from kstoolkit.records import Record, Records, Source, Viewed, counted, of_source
@@ -36,6 +38,7 @@ from kstoolkit.units import (
     format_count,
     format_duration,
     format_span,
+    parse_count,
     parse_duration,
 )
 from kstoolkit.windows import Cascade
@@ -59,12 +62,15 @@ OPERATIONS_A_SECOND = 15_000.0
 _BLOCKS = 8
 """Rows of a bucket that a batch of a cascade touches: blocks of many counters."""
 _LEAST_INTERVAL_S, _HOURS_A_MONTH = 60, 730
-_RECORD_BYTES, _BROKER_CPU_S = 53.0, 0.4
-"""Of a record of a compacted changelog; of a broker, for a million events."""
+_RECORD_BYTES, _EVENT_BYTES, _BROKER_CPU_S = 53.0, 72.0, 0.4
+"""Of a record of a compacted changelog; of an event as JSON; of a broker, for a million events."""
 _COPIED = 100 << 20
 """Bytes a second that a machine is taken to copy from a checkpoint's storage."""
-_PEAK = 2
-"""How many times what it holds a disk may take, while universal compaction merges all of it."""
+_TOPIC_KEEPS_S = 24 * 3_600
+"""For how much longer than a store the changelog of its windows is kept by Kafka Streams."""
+_KEY_BYTES, _VALUE_BYTES = 36, 16
+_BUSY, _USERS = 0.77, 20
+"""How busy cores were as CPU was measured; users for each event a second."""
 _OF_A_CORE, _MORE_PARTITIONS = 8, (1, 1.25, 1.5, 2, 3, 4, 6, 8)
 """Into how many parts what wants a core is put; how many times the cores are tried as partitions.
 """
@@ -79,48 +85,59 @@ class Engine:
     ----------
     title
         What it is called.
-    cpu_s, measured_at
-        Of all its processes, for a million events, in steady state; and at how many events a
-        second, by two cores, that was measured.
+    event_s, record_s, measured_at
+        CPU of all its processes, in steady state, for a million events, and for a million records
+        of their changelog; and at how many events a second, by two cores, that was measured.
     row_bytes, row_of, row_origin
         What a counter takes at rest, what of, and where that is from.
     restored
         How many rows a second one machine restores; ``None`` where it copies files.
     in_rows
         Whether each counter is a row of its own, in segments by time.
+    compaction, peak
+        How files are merged, and how many times what lives there a disk had to hold meanwhile.
     """
 
     title: str
-    cpu_s: float
+    event_s: float
+    record_s: float
     measured_at: float
     row_bytes: float
     row_of: str
     row_origin: str
     restored: float | None
     in_rows: bool
+    compaction: str
+    peak: float
 
 
 _SPARK, _STREAMS = "spark", "kafka_streams"
 ENGINES = {
     _SPARK: Engine(
         title="kstoolkit on Spark, topic to topic",
-        cpu_s=6.72,
+        event_s=4.02,
+        record_s=5.6,
         measured_at=229_000,
         row_bytes=5.0,
         row_of="in a block, of 4.6 to 5.3",
         row_origin=BENCHMARK,
         restored=None,
         in_rows=False,
+        compaction="level",
+        peak=1.7,
     ),
     _STREAMS: Engine(
         title="Kafka Streams, a large cache",
-        cpu_s=18.3,
+        event_s=16.7,
+        record_s=2.26,
         measured_at=99_000,
         row_bytes=60.0,
         row_of="a key of 24, its window's 12, a value and its time of 16, and RocksDB's 8",
         row_origin=ASSUMED,
         restored=273_000,
         in_rows=True,
+        compaction="universal",
+        peak=3.9,
     ),
 }
 
@@ -145,9 +162,7 @@ class CapacityTerm(Record):
             return format_span(self.value)
         if self.unit == "share":
             return f"{100 * self.value:.3g} %"
-        is_large = self.value >= _ROUND_FROM
-        figure = format_count(self.value) if is_large else f"{self.value:.3g}"
-        return f"{figure} {self.unit}".rstrip()
+        return f"{_figure(self.value)} {self.unit}".rstrip()
 
     @property
     def how(self) -> str:
@@ -185,7 +200,8 @@ class Saving(Record):
     saves: float = of_source(Source.FORMULA)
 
     def __str__(self) -> str:
-        told = f"{self.operations:,.3g} operations an event, {counted(ceil(self.stores), 'stores')}"
+        stores = counted(ceil(self.stores), "stores")
+        told = f"{self.operations:,.3g} operations an event, work for {stores}"
         fewer = "" if self.saves == 1 else f", {self.saves:,.3g} times fewer"
         return f"{told}{fewer}; {self.formula} ({self.origin})"
 
@@ -222,9 +238,10 @@ class CapacityPlan(Record):
     def sweep(self, over: str, values: Sequence[float]) -> CapacitySweep:
         """Return the plans of other values of one parameter, ``"rate"`` or ``"partitions"`` say."""
         given = dict(self.given)
-        if over not in {*given, *_DEFAULTS} or not len(values):
+        numbers = len(values) and all(isinstance(each, (int, float)) for each in values)
+        if over not in {*given, *_DEFAULTS} or not numbers:
             message = f"Nothing can be planned over {over!r}."
-            raise ConfigurationError(message, hint="Give 'rate' or 'partitions', and values.")
+            raise ConfigurationError(message, hint="Give 'rate' or 'partitions', and numbers.")
         plans = tuple(plan_capacity(**{**given, over: each}) for each in values)
         return CapacitySweep(over, tuple(values), plans)
 
@@ -240,9 +257,11 @@ class CapacityPlan(Record):
         stores = counted(ceil(self["stores needed"]), "stores")
         wanted = ", ".join(f"{number:,} for {what}" for what, number in self.needed.items())
         return (
-            f"{format_count(self['events'])} events a second would want {stores} by an update for "
-            f"each event and window, and want {counted(self.machines, 'machines')} by what was "
-            f"measured with what saves them ({wanted}).{self._too_few()}"
+            f"{_figure(self['events'])} events a second would keep {stores} busy, if each event "
+            f"updated each of its windows. Added up first, they take "
+            f"{counted(self.machines, 'machines')} ({wanted}): what decides is {self.limit}, "
+            f"by what was measured at {ENGINES[self.given['engine']].measured_at:,.0f} a second."
+            f"{self._too_few()}"
         )
 
     def _too_few(self) -> str:
@@ -252,8 +271,8 @@ class CapacityPlan(Record):
         names = ("partitions that are enough", "salt that is enough")
         partitions, salt = (format_count(self[name]) for name in names)
         return (
-            f" The largest partition wants {self['cores it wants']:,.3g} cores and has one: take "
-            f"{partitions} partitions, and put the biggest users in {salt} parts."
+            f" Of a topic keyed by user, the largest partition wants {self['cores it wants']:,.3g} "
+            f"cores and has one: take {partitions} partitions, the biggest users in {salt} parts."
         )
 
     def __str__(self) -> str:
@@ -318,7 +337,6 @@ _DEFAULTS: dict[str, Any] = {
     "windows": ("1 minute", "1 hour", "1 day"),
     "partitions": 100,
     "salt": 1,
-    "users": 1_000_000,
     "exponent": 1.0,
     "actions": 8,
     "batch": "10 seconds",
@@ -342,14 +360,22 @@ class _Basis:
     traffic: Traffic
     origin: str
     row_bytes: float | None = None
+    event_bytes: float | None = None
 
 
 def _assumed(given: Mapping[str, Any]) -> _Basis:
-    told, names = {**_DEFAULTS, **given}, ("users", "exponent", "actions")
+    told = {**_DEFAULTS, "users": max(_USERS * given["rate"], 1), **given}
+    names = ("users", "exponent", "actions")
     cascade = Cascade(*told["windows"])
-    actions = [1.0] * check_whole("actions", told["actions"], least=1, hint="Give 1 or more.")
-    traffic = zipf(told["rate"], users=told["users"], exponent=told["exponent"], actions=actions)
-    origin = GIVEN if given.keys() & names else ASSUMED
+    if cascade.sessions:
+        message = f"{cascade.sessions[0].label} can't be planned: how long it lasts is in no law."
+        raise ConfigurationError(message, hint="Leave sessions out of the windows.")
+    actions = check_whole("actions", told["actions"], least=1, hint="Give 1 or more.")
+    users = zipf(told["rate"], users=told["users"], exponent=told["exponent"])
+    traffic = replace(users, numbers=users.numbers * actions, rates=users.rates / actions)
+    known = [name for name in names if name in given]
+    origin = f"{', '.join(known)} given, the rest assumed" if known else ASSUMED
+    origin = GIVEN if len(known) == len(names) else origin
     return _Basis(cascade.levels, cascade.flush_ms, traffic, origin)
 
 
@@ -368,17 +394,17 @@ def as_counted(run: Run, rate: float) -> _Basis:
     count = whole.count.astype(np.float64)
     of_pair, of_user = np.bincount(np.ravel(pairs), count), np.bincount(whole.user, count)
     traffic = Traffic.observed(of_pair, of_user[of_user > 0], seconds)
-    measured = {
-        min(size, seconds): len(each) / float(count.sum()) for size, each in counters.items()
-    }
+    measured = {min(size, seconds): len(c) / whole.total for size, c in counters.items()}
+    files = Ledger(run.folder.ledger).entries(0, sys.maxsize)
     row_bytes = told.changelog_bytes / max(told.changelog_records, 1)
-    is_folder = run.settings.changelog is None
+    left_out = ", its sessions left out" if cascade.sessions else ""
     return _Basis(
-        cascade.levels,
-        cascade.flush_ms,
+        cascade.windows,
+        cascade.flush_ms[: len(cascade.windows)],
         replace(traffic, measured=measured).at(rate),
-        f"measured in {run.folder.shown}",
-        row_bytes if is_folder else None,
+        f"measured in {run.folder.shown}{left_out}",
+        row_bytes if run.settings.changelog is None else None,
+        sum(file.size_bytes for file in files) / told.events if files and told.events else None,
     )
 
 
@@ -389,6 +415,7 @@ class _Planner:
         self.basis, self.engine, self.given = basis, engine, given
         self.terms: list[CapacityTerm] = []
         self.section, self.needed = "", dict[str, int]()
+        self.rows, self.in_topics = 0.0, 0.0
         self.rate, self.partitions = float(given["rate"]), self.whole("partitions")
         self.batch_s, self.standbys = self.seconds("batch"), self.whole("standbys", least=0)
         flushes = (each / 1_000 for each in basis.flush_ms)
@@ -399,13 +426,23 @@ class _Planner:
         return check_whole(name, value, least=least, hint=f"Give {least} or more.")
 
     def seconds(self, name: str) -> float:
-        return parse_duration(self.given.get(name, _DEFAULTS[name])) / 1_000
+        value, may_be_none = self.given.get(name, _DEFAULTS[name]), {"retention", "outage"}
+        return parse_duration(value, allow_zero=name in may_be_none) / 1_000
+
+    def changes(self, flush_s: Sequence[float]) -> float:
+        """Return how many counters of all windows an event changes, if these are added up first.
+
+        A counter is of one window, so what is added up for longer is a counter of each of them.
+        """
+        pairs = zip(self.basis.levels, flush_s, strict=True)
+        seen = self.basis.traffic.changes
+        return sum(w.copies * seen(min(each, w.size_ms / 1_000)) for w, each in pairs)
 
     def note(
         self, term: str, value: float, unit: str, formula: str, origin: str = FOLLOWS
     ) -> float:
         """Note a term of the section at hand, and return its value."""
-        told = CapacityTerm(self.section, term, unit, formula, origin, value=float(value))
+        told = CapacityTerm(self.section, term, unit, formula, origin, float(value))
         self.terms.append(told)
         return told.value
 
@@ -426,9 +463,9 @@ class _Planner:
 
     def stores(self) -> Iterator[Saving]:
         """Work out how many stores take an update for each event and window, and with less."""
-        self.section, levels = _STORES, len(self.basis.levels)
-        before = 2.0 * levels
-        operations = float(self.given.get("operations", OPERATIONS_A_SECOND))
+        self.section, before = _STORES, 2.0 * sum(each.copies for each in self.basis.levels)
+        asked = self.given.get("operations", OPERATIONS_A_SECOND)
+        operations = float(self.given.get("measure", asked))
         origin = GIVEN if "operations" in self.given else PUBLISHED
         if "measure" in self.given:
             origin = "measured on this machine"
@@ -441,24 +478,27 @@ class _Planner:
         gets = self.note("events a partition gets", self.rate / self.partitions, "/s", formula)
         self.note("times too much", gets / takes, "times", "what one gets / what a store takes")
         self.note("stores needed", self.rate / takes, "", "events / events a store takes")
-        for step, formula, of, left in self._steps(levels):
+        for step, formula, of, left in self._steps(before):
             stores = self.rate * left / operations
             yield Saving(step, formula, of, operations=left, stores=stores, saves=before / left)
             before = left
 
-    def _steps(self, levels: int) -> Iterator[tuple[str, str, str, float]]:
-        traffic, origin = self.basis.traffic, self.basis.origin
+    def _steps(self, first: float) -> Iterator[tuple[str, str, str, float]]:
+        origin = self.basis.origin
         batch = format_duration(round(1_000 * self.batch_s))
-        flushes = [max(each / 1_000, self.batch_s) for each in self.basis.flush_ms]
-        buffered, cascaded = traffic.changes(self.batch_s), sum(map(traffic.changes, flushes))
-        rows = _BLOCKS * self.partitions / (self.rate * self.batch_s)
-        yield "an update for each event and window", "2 x windows", PUBLISHED, 2.0 * levels
-        formula = f"2 x windows x {buffered:.3g} counters an event"
-        yield f"events of {batch} are added up first", formula, origin, 2 * levels * buffered
+        buffered = self.changes([self.batch_s] * len(self.flush_s))
+        cascaded, events = self.changes(self.flush_s), self.rate * self.batch_s
+        rows = _BLOCKS * self.partitions
+        yield "an update for each event and window", "2 x windows", PUBLISHED, first
+        formula = f"2 x windows x {2 * buffered / first:.3g} counters an event"
+        yield f"events of {batch} are added up first", formula, origin, 2 * buffered
+        if self.engine.in_rows:
+            return
         formula = f"2 x {cascaded:.3g} counters an event"
         yield "long windows take what short ones changed", formula, origin, 2 * cascaded
-        formula = f"2 x {_BLOCKS} rows x partitions / events of {batch}; then bytes decide"
-        yield "a row is a block of counters", formula, BENCHMARK, min(2 * rows, 2 * cascaded)
+        size = format_bytes(max(cascaded * events / rows, 1) * self.engine.row_bytes)
+        formula = f"2 x {_BLOCKS} rows x partitions / events of {batch}; of {size}, so bytes decide"
+        yield "a row is a block of counters", formula, BENCHMARK, 2 * min(rows / events, cascaded)
 
     def machines(self) -> None:
         """Work out what counting takes: cores, the largest partition, and time to catch up."""
@@ -466,12 +506,15 @@ class _Planner:
         late_s, catch_up_s = self.seconds("outage"), self.seconds("catch_up")
         formula = f"1 + {format_span(late_s)} of outage / {format_span(catch_up_s)} to make it good"
         room = self.note("room to catch up", 1 + late_s / catch_up_s, "times", formula)
-        formula = f"{engine.title}, at {engine.measured_at:,.0f} events/s on 2 cores"
-        each = self.note("CPU a million events", engine.cpu_s, "s", formula, BENCHMARK)
+        records = self.changes(self.flush_s)
+        formula = f"{engine.title}: {engine.event_s} and {engine.record_s} x {records:.3g} records "
+        formula += f"an event; at {engine.measured_at:,.0f} events/s on 2 cores"
+        cpu_s = engine.event_s + engine.record_s * records
+        each = self.note("CPU a million events", cpu_s, "s", formula, BENCHMARK)
         formula = "events / events as measured: so far the rest is extrapolated"
         self.note("times what was measured", self.rate / engine.measured_at, "times", formula)
-        formula = "events x CPU an event x room to catch up"
-        cores = self.note("cores", self.rate * each * room / 1e6, "", formula)
+        formula = f"events x CPU an event x room to catch up / {_BUSY}, as busy as cores came to be"
+        cores = self.note("cores", self.rate * each * room / _BUSY / 1e6, "", formula)
         self.needed["cores"] = ceil(cores / self.whole("cores"))
         share = self.note("the largest partition's share", *self._largest())
         formula = "its share x cores; it has one"
@@ -479,7 +522,7 @@ class _Planner:
         key = self.given.get("key_share", float(self.basis.traffic.heaviest[0]))
         salt = max(ceil(_OF_A_CORE * key * cores), 1)
         formula = f"{_OF_A_CORE} x the biggest user's share x cores"
-        self.note("salt that is enough", salt, "parts", formula)
+        self.note("salt that is enough", salt, "", formula)
         some = (max(ceil(cores * more), 1) for more in _MORE_PARTITIONS)
         enough = next((n for n in some if self._share(n, salt) * cores <= 1), ceil(cores * 64))
         formula = "so many that with this salt the largest wants a core at most"
@@ -487,22 +530,23 @@ class _Planner:
 
     def _largest(self) -> tuple[float, str, str, str]:
         salt = self.whole("salt")
-        formula, origin = "the biggest user's share / salt, and its part of the rest", GIVEN
-        if "key_share" not in self.given:
-            formula = f"the heaviest users, each in {counted(salt, 'parts')}, put at random"
-            origin = self.basis.origin
+        who, origin = "the heaviest users, each", self.basis.origin
+        if "key_share" in self.given:
+            who, origin = "the biggest user", GIVEN
+        formula = f"{who} in {counted(salt, 'parts')}, put at random, and its part of the rest"
         return self._share(self.partitions, salt), "share", formula, origin
 
     def _share(self, partitions: int, salt: int) -> float:
         """Return the largest partition's share of all events."""
-        if (key := self.given.get("key_share")) is None:
-            return self.basis.traffic.largest_share(partitions, salt=salt)
-        return float(key / salt + (1 - key) / partitions)
+        traffic = self.basis.traffic
+        if (key := self.given.get("key_share")) is not None:
+            traffic = replace(traffic, heaviest=np.array([float(key)]))
+        return traffic.largest_share(partitions, salt=salt)
 
     def state(self) -> None:
         """Work out what the counters of all windows weigh at rest, and on disk."""
-        self.section, basis, kept_s = _STATE, self.basis, self.seconds("retention")
-        engine = self.engine
+        self.section, basis, engine = _STATE, self.basis, self.engine
+        kept_s = self.seconds("retention")
         row_bytes, formula, origin = engine.row_bytes, engine.row_of, engine.row_origin
         if basis.row_bytes is not None and not engine.in_rows:
             row_bytes, formula, origin = (
@@ -511,43 +555,57 @@ class _Planner:
                 basis.origin,
             )
         self.note("a counter", row_bytes, "bytes", formula, origin)
-        rows = 0.0
+        known_s = max(basis.traffic.measured, default=float("inf"))
         for window in basis.levels:
-            size_s = window.size_ms / 1_000
-            number, segments = self._kept(size_s, kept_s)
+            size_s, every_s = window.size_ms / 1_000, window.every_ms / 1_000
+            number, interval_s, segments = (kept_s + size_s) / every_s, 0.0, ""
+            if engine.in_rows:
+                interval_s = max((size_s + kept_s) / 2, _LEAST_INTERVAL_S)
+                segments = f", in {_segments(size_s + kept_s)} segments"
+                number += interval_s / every_s
+            origin = basis.origin
+            if size_s > known_s:
+                origin += f", extrapolated from {format_span(known_s)}"
             formula = f"counters of a window x {number:.3g} that are kept{segments}"
-            counters = basis.traffic.counters(size_s) * number
-            rows += self.note(f"rows of {window.label}", counters, "", formula, basis.origin)
-        rest = self.note("state", rows * row_bytes, "bytes", "rows x a counter")
+            each = basis.traffic.counters(size_s)
+            self.rows += self.note(f"rows of {window.label}", each * number, "", formula, origin)
+            longer = _TOPIC_KEEPS_S / every_s - interval_s / every_s if engine.in_rows else 0
+            self.in_topics += each * (number + longer)
+            if segments:
+                part = each * min(max(interval_s / every_s, 1), number)
+                formula = "what of these rows one segment holds: windows are put by their start"
+                self.note(f"a segment of {window.label}", part * row_bytes, "bytes", formula)
+        rest = self.note("state", self.rows * row_bytes, "bytes", "rows x a counter")
         copies = counted(1 + self.standbys, "copies")
-        formula = f"state x {copies} x {_PEAK}, while universal compaction merges"
-        disk = self.note("disk", rest * (1 + self.standbys) * _PEAK, "bytes", formula)
+        formula = f"state x {copies} x {engine.peak}, the peak of {engine.compaction} compaction"
+        disk = rest * (1 + self.standbys) * engine.peak
         self.needed["disk"] = max(ceil(disk / self.whole("disk_bytes")), 1)
-
-    def _kept(self, size_s: float, kept_s: float) -> tuple[float, str]:
-        """Return how many windows are kept at once, and in how many segments that is."""
-        if not self.engine.in_rows:
-            return kept_s / size_s + 1, ""
-        retention = size_s + kept_s
-        interval = max(retention / 2, _LEAST_INTERVAL_S)
-        return (retention + interval) / size_s, f", in {_segments(retention)} segments"
+        self.note("disk", disk, "bytes", f"{formula} in the lab")
 
     def memory(self) -> None:
         """Work out what RocksDB may take in memory."""
         stores: dict[str, Any] = {"profile": _SPARK, "partitions": self.partitions}
         if self.engine.in_rows:
-            stores |= {"profile": _STREAMS, "stores": len(self.basis.levels)}
-            stores["segments"] = _segments(self.seconds("retention") + _LEAST_INTERVAL_S)
+            sizes_s = (each.size_ms / 1_000 for each in self.basis.levels)
+            number = sum(_segments(each + self.seconds("retention")) for each in sizes_s)
+            keys = ceil(self.rows / number / self.partitions)
+            stores |= {"profile": _STREAMS, "segments": number, "keys": keys}
+            stores |= {"key_bytes": _KEY_BYTES, "value_bytes": _VALUE_BYTES}
         plan = plan_memory(**stores)
-        formula = f"at most, of {counted(plan.instances, 'RocksDB instances')} at its defaults"
+        formula = f"{counted(plan.instances, 'RocksDB instances')} at its defaults, all full; "
+        formula += "Java and Python take more"
         most = plan.total_bytes * (1 + self.standbys)
         size = self.note("RocksDB's memory", most, "bytes", formula, "plan_memory")
-        self.needed["memory"] = max(ceil(size / self.whole("memory_bytes")), 1)
+        self.needed["RocksDB's memory"] = max(ceil(size / self.whole("memory_bytes")), 1)
 
     def topics(self) -> None:
         """Work out what the changelog topics take in, and what brokers do for it."""
         self.section, origin = _TOPICS, self.basis.origin
-        each = sum(map(self.basis.traffic.changes, self.flush_s))
+        size, formula, of = self.basis.event_bytes, "events x {0:.3g} of a file each", origin
+        if size is None:
+            size, formula, of = _EVENT_BYTES, "events x {0:.3g} of JSON each", BENCHMARK
+        self.note("events in", self.rate * size, "bytes/s", formula.format(size), of)
+        each = self.changes(self.flush_s)
         formula = f"events x {each:.3g} counters that one changes, over all windows"
         records = self.note("records", self.rate * each, "/s", formula, origin)
         size = self.note("a record", _RECORD_BYTES, "bytes", "compressed", BENCHMARK)
@@ -555,22 +613,27 @@ class _Planner:
         copies = self.whole("replication")
         formula = f"bytes x {counted(copies, 'copies')}"
         self.note("brokers write", written * copies, "bytes/s", formula)
-        formula = f"{_BROKER_CPU_S} CPU s a million events"
+        what = "rows, if its retention is theirs,"
+        if self.engine.in_rows:
+            what = "counters of windows that are kept and of 24 hours more"
+        formula = f"{what} x a record x {counted(copies, 'copies')}, once compacted"
+        self.note("topics keep", self.in_topics * size * copies, "bytes", formula)
+        formula = f"{_BROKER_CPU_S} CPU s a million events, of one broker that kept no copies"
         self.note("brokers' cores", self.rate * _BROKER_CPU_S / 1e6, "", formula, BENCHMARK)
 
     def restore(self, machines: int) -> None:
         """Work out how long it takes until what a lost machine held is there again."""
         self.section, engine = _RESTORE, self.engine
         held = {each.term: each.value for each in self.terms}
-        rows = sum(value for term, value in held.items() if term.startswith("rows of "))
         of = f"/ {counted(machines, 'machines')}"
         seconds, origin = held["state"] / machines / _COPIED, ASSUMED
         formula = f"state {of} / {format_bytes(_COPIED)} a second, from the checkpoint"
         if engine.restored is not None:
-            seconds, origin = rows / machines / engine.restored, BENCHMARK
-            formula = f"rows {of} / {engine.restored:,.0f} a second, from the changelog"
+            seconds, origin = self.in_topics / machines / engine.restored, BENCHMARK
+            formula = f"what topics keep, once {of} / {engine.restored:,.0f} records a second"
         self.note("without a standby", seconds, "seconds", formula, origin)
-        self.note("with one", self.batch_s, "seconds", "what came since the last batch, at most")
+        formula = "what came since the last batch; to miss a machine takes longer"
+        self.note("with one", self.batch_s, "seconds", formula)
         costs = held["disk"] / (1 + self.standbys)
         self.note("a standby's disk", costs, "bytes", "as much as the state itself takes")
 
@@ -579,7 +642,12 @@ class _Planner:
         self.section = _MONEY
         if (price := self.given.get("price")) is not None:
             formula = f"{counted(machines, 'machines')} x {price:g} an hour x {_HOURS_A_MONTH}"
-            self.note("a month", machines * price * _HOURS_A_MONTH, "", formula, GIVEN)
+            formula += ", without brokers"
+            self.note("a month", machines * price * _HOURS_A_MONTH, "", formula)
+
+
+def _figure(value: float) -> str:
+    return format_count(value) if value >= _ROUND_FROM else f"{value:.3g}"
 
 
 def _segments(retention_s: float) -> int:
@@ -590,8 +658,8 @@ def _segments(retention_s: float) -> int:
 def plan_capacity(
     run: Run | str | os.PathLike[str] | None = None,
     *,
-    rate: float,
-    windows: Sequence[Duration] | None = None,
+    rate: float | str,
+    windows: Sequence[Duration] | str | None = None,
     partitions: int | None = None,
     key_share: float | None = None,
     salt: int | None = None,
@@ -620,18 +688,19 @@ def plan_capacity(
     ----------
     run
         A run of yours, or its folder: windows, users, who does how much, in what bursts, and what
-        a counter takes are those that it counted. More events a second are more users of the kind.
+        a counter takes are those that it counted. More events a second are more users of the kind,
+        but the biggest users keep their shares.
     rate
-        Events a second.
+        Events a second, as ``50_000_000`` or ``"50M"``.
     windows
-        What is counted for each user and action: ``("1 minute", "1 hour", "1 day")``.
+        What is counted for each user and action: ``"1 minute, 1 hour, 1 day"``.
     partitions, salt
         100 partitions, or buckets; in how many parts the heaviest users are put, 1.
     key_share
         Which share of all events the biggest user has; else as the law of users, or the run, says.
     users, exponent, actions
-        1,000,000 users, of whom the n-th does ``n ** -1.0`` as much as the first, and 8 actions
-        that each of them does, evenly.
+        20 users for each event a second, of whom the n-th does ``n ** -1.0`` as much as the first,
+        and 8 actions that each of them does, evenly.
     batch
         For how long events are added up before the state is touched, a micro-batch or a commit:
         10 seconds.
@@ -666,9 +735,12 @@ def plan_capacity(
     """
     told = locals().items()
     given = {name: each for name, each in told if each is not None and each is not False}
+    given["rate"] = rate = parse_count(rate) if isinstance(rate, str) else rate
+    if isinstance(windows, str):
+        given["windows"] = [each.strip() for each in windows.split(",")]
     _check(given)
-    if measure:
-        given["operations"] = _operations_here()
+    if measure is True:  # else it is what was measured already: plans of a sweep have one figure
+        given["measure"] = _operations_here()
     if run is None:
         basis = _assumed(given)
     else:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _ALONE, _AN_OCTAVE = 1_024, 32
 """How many of the heaviest users are a group each, and how many groups twice as many are then."""
+_MOST_PARTS, _MOST_PLACES = 8_192, 1 << 62
+"""How many parts of users are put somewhere one by one, and how many places numbers allow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +81,7 @@ class Traffic:
         length, known = np.array(sorted(self.measured.items())).T
         if seconds < length[0]:
             part = known[0] / self._at_random(length[0])
-            way = max(np.log(seconds), 0) / np.log(length[0])
+            way = np.log(max(seconds, 1)) / np.log(max(length[0], 1 + 1e-9))
             return float(min(self._at_random(seconds) * (1 + way * (part - 1)), 1.0))
         end = int(np.clip(np.searchsorted(length, seconds), 1, max(len(length) - 1, 1)))
         if len(length) == 1:
@@ -101,12 +103,18 @@ class Traffic:
 
         The heaviest users are put somewhere each, in ``salt`` parts; the rest is spread evenly.
         """
-        random = np.random.default_rng(partitions)
-        parts = np.repeat(self.heaviest / salt, salt)
-        rest = max(1 - float(self.heaviest.sum()), 0.0)
-        places = random.integers(0, partitions, (draws, len(parts)))
-        loads = [np.bincount(p, parts, minlength=partitions).max() for p in places]
-        return rest / partitions + float(np.mean(loads))
+        random, places = np.random.default_rng(partitions), min(partitions, _MOST_PLACES)
+        heaviest = self.heaviest[: max(_MOST_PARTS // salt, 1)]
+        rest = max(1 - float(heaviest.sum()), 0.0) / partitions
+        if salt > _MOST_PARTS:  # how many of the heaviest user's parts fall on each
+            some = (draws, min(partitions, _MOST_PARTS))
+            parts = random.binomial(min(salt, _MOST_PLACES), 1 / partitions, some).max(axis=1)
+            return rest + float(heaviest[0] * parts.mean() / min(salt, _MOST_PLACES))
+        parts, loads = np.repeat(heaviest / salt, salt), []
+        for each in random.integers(0, places, (draws, len(parts))):
+            taken = np.unique(each, return_inverse=True)[1]
+            loads.append(np.bincount(np.ravel(taken), parts).max())
+        return rest + float(np.mean(loads))
 
     @classmethod
     def observed(cls, counts: NDArray[Any], of_user: NDArray[Any], seconds: float) -> Traffic:
@@ -150,7 +158,7 @@ def zipf(
     if not (rate > 0 and users >= 1 and exponent >= 0 and actions and min(actions) > 0):
         message = f"There is no traffic of {rate:g} events a second by {users:g} users."
         raise ConfigurationError(message, hint="Give a rate, users and actions above 0.")
-    users = round(users)
+    users = float(np.rint(users))
     first = np.arange(1, min(users, _ALONE) + 1, dtype=np.float64)
     edges = _edges(users)
     low, high = edges[:-1] - 0.5, edges[1:] - 0.5

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.plots.axes import (
     captioned,
-    empty,
-    few_of,
     height,
     new_axes,
     say,
@@ -18,15 +16,14 @@ from kstoolkit.plots.axes import (
 from kstoolkit.plots.marks import name_rows
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, LINES
 from kstoolkit.records import counted
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
-    from kstoolkit.operations.capacity import CapacityPlan, CapacitySweep, CapacityTerm, Saving
-    from kstoolkit.records import Records
+    from kstoolkit.operations.capacity import CapacityPlan, CapacitySweep
 
 _LONGEST = 44
 _LEFT, _ROOM, _GAP_POINTS = 0.8, 30, 4
@@ -50,30 +47,12 @@ def plot_capacity(plan: CapacityPlan, *, ax: Axes | None = None) -> Axes:
         for name, number in plan.needed.items()
     ]
     stores, machines = counted(steps[0][1], "stores"), counted(plan.machines, "machines")
-    seen = f"{format_count(plan['events'])} events a second: {stores} by an update each, "
-    seen += f"{machines} with what saves them; {plan.limit} decide"
+    seen = f"{plan.terms[0].text.removesuffix(' /s')} events a second: {stores} by an update each, "
+    seen += f"{machines} with what saves them; what decides is {plan.limit}"
     notes = [f"Stores: of {format_count(plan['operations a store takes'])} operations a second."]
     far = plan["times what was measured"]
     notes += [f"Machines: by CPU as measured, at {far:,.3g} times the rate it was measured at."]
     return _bars(ax, [*steps, *wanted], seen, notes, x="stores, machines")
-
-
-def plot_savings(savings: Records[Saving], *, ax: Axes | None = None) -> Axes:
-    """Return a plot of the stores that are left after each step that saves operations."""
-    rows = [(each.step, ceil(each.stores), EXPECTED) for each in savings]
-    first, last = (counted(each, "stores") for each in (rows[0][1], rows[-1][1]))
-    return _bars(ax, rows, f"From {first} to {last}", [], x="stores")
-
-
-def plot_capacity_terms(terms: Records[CapacityTerm], *, ax: Axes | None = None) -> Axes:
-    """Return a plot of the terms of a plan that are bytes; the others have no common unit."""
-    some = [each for each in terms if each.unit == "bytes"]
-    if not some:
-        return empty(new_axes(ax), "no terms in bytes", "None of the terms is a size")
-    rows = [(each.term, max(each.value, 1), COUNTED) for each in some]
-    largest = max(some, key=lambda each: each.value)
-    notes = few_of("{} of {} terms are sizes", len(some), len(terms))
-    return _bars(ax, rows, f"Most is {largest.term}: {largest.text}", notes, x="bytes")
 
 
 def plot_sweep(sweep: CapacitySweep, *, ax: Axes | None = None) -> Axes:
@@ -90,8 +69,10 @@ def plot_sweep(sweep: CapacitySweep, *, ax: Axes | None = None) -> Axes:
     ax.set_yscale("log")
     first, last = sweep.plans[0], sweep.plans[-1]
     seen = f"{counted(first.machines, 'machines')} for {sweep.text(0)}, "
-    seen += f"{format_count(last.machines)} for {sweep.text(-1)}; {last.limit} decide there"
-    return captioned(ax, seen, x=shown(sweep.over), y="machines")
+    seen += (
+        f"{format_count(last.machines)} for {sweep.text(-1)}; what decides there is {last.limit}"
+    )
+    return captioned(ax, seen, x=shown(sweep.over), y="machines, cores")
 
 
 def _bars(
@@ -105,8 +86,7 @@ def _bars(
     ax.barh(range(len(rows)), ends, left=_LEFT, height=0.62, color=colors)
     ax.set_xscale("log")
     name_rows(ax, [name for name, *_ in rows], _LONGEST)
-    text = format_bytes if x == "bytes" else format_count
     for row, size in enumerate(sizes):
-        say(ax, text(size), (size, row), (_GAP_POINTS, 0))
+        say(ax, format_count(size), (size, row), (_GAP_POINTS, 0))
     ax.set_xlim(_LEFT, _ROOM * max(sizes))
     return captioned(ax, seen, x=x, notes=lines)

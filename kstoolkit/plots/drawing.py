@@ -46,8 +46,6 @@ _DRAWN_BY: dict[str, str] = {
     "Records[UserCounts]": "users.plot_many_counts",
     "CapacityPlan": "capacity.plot_capacity",
     "CapacitySweep": "capacity.plot_sweep",
-    "Records[CapacityTerm]": "capacity.plot_capacity_terms",
-    "Records[Saving]": "capacity.plot_savings",
     "MemoryPlan": "memory.plot_memory",
     "MemoryParts": "memory.plot_measured",
     "Records[MemoryTerm]": "memory.plot_terms",

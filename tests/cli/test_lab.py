@@ -108,7 +108,7 @@ def test_trials_before_one_that_fails_are_shown(
         (("spark", "spark"), "Two profiles are called 'spark'."),
         (("spark", "--workload", "zipf"), "zipf"),
         (("spark", "--replay", "no/such/store"), "no/such/store"),
-        (("spark", "--replay", "x", "--writes", "5"), "--writes is about rows that are drawn"),
+        (("spark", "--replay", "x", "--writes", "5"), "--writes says what is written"),
         (("spark", "--replay", "x", "--value-bytes", "5"), "Leave out --value-bytes or --replay."),
         (("spark", "--window", "1 hour"), "--window says which windows"),
         (("spark", "--replay", "no/such", "--window", "1 hour"), "No changelog in 'no/such'"),

@@ -88,7 +88,7 @@ class LoggedWork(Record):
 
 def logged_work(store: Store) -> LoggedWork:
     """Return what was written to a store, by its log; an InputError if that does not tell."""
-    told, log = _Told(), store.log()
+    told, log = _Told(), store.log(since=0)  # with those that were rotated
     for at, line in log.stamped_lines():
         if (event := event_of(line.text)) is not None and not line.continued:
             told.take(event)
@@ -177,7 +177,7 @@ def drawn_again(store: Store, *, seed: int) -> tuple[LoggedWork, DrawnAgain]:
     if sum(each.num_merge_operands or 0 for each in ssts):
         raise _untold(store, "it merges values, which the lab does not")
     keys = _keys(store, was.deletes / was.writes)
-    compactions = store.log().compactions()
+    compactions = store.log(since=0).compactions()
     moved = sum(each.moved for each in compactions)
     is_ordered = len(compactions) > 0 and moved > _MOVED * len(compactions)
     return was, DrawnAgain(was, keys, is_ordered=is_ordered, value=_value(ssts), seed=seed)

@@ -94,11 +94,12 @@ class Workload:
     was: LoggedWork | None = field(default=None, compare=False)
 
     @classmethod
-    def from_log(cls, store: Store, *, seed: int = 7) -> Workload:
+    def from_log(cls, store: Store, *, seed: int = 7, within_s: float = 30.0) -> Workload:
         """Return what was written to a store, as its own log and files tell.
 
         Keys are those of its rows, written as often, in a law that leaves as many rows of a flush,
-        at the pace that the log tells. What it cost then is ``was``.
+        at the pace that the log tells, or faster if that takes more than ``within_s`` seconds. What
+        it cost then is ``was``.
 
         Raises
         ------
@@ -113,7 +114,7 @@ class Workload:
             keys=rows.number,
             value_bytes=max(rows.value_bytes, 1),
             reads_per_write=0.0,
-            writes_per_second=max(was.writes / was.seconds, 1.0),
+            writes_per_second=max(was.writes / min(was.seconds, within_s), 1.0),
             seed=seed,
             rows=rows,
             was=was,

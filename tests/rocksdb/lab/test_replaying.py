@@ -53,12 +53,17 @@ def in_order(draws: Draws, first: int) -> NDArray[np.int64]:
 
 
 def drive(
-    path: Path, law: Callable[[Draws, int], NDArray[np.int64]], profile: Any, *, deletes: float = 0
+    path: Path,
+    law: Callable[[Draws, int], NDArray[np.int64]],
+    profile: Any,
+    *,
+    deletes: float = 0,
+    writes: int = WRITES,
 ) -> None:
     """Write to a store as its law has it, until it rests."""
     draws, store = np.random.default_rng(11), Rdict(str(path), profile.to_rocksdict())
     options = profile.write_options()
-    for first in range(0, WRITES, AT_ONCE):
+    for first in range(0, writes, AT_ONCE):
         gone = draws.random(AT_ONCE) < deletes
         for number, is_gone in zip(law(draws, first).tolist(), gone.tolist(), strict=True):
             key = b"%010d|user" % number
@@ -69,6 +74,27 @@ def drive(
     store.flush()
     time.sleep(1)
     store.close()
+
+
+def test_what_took_long_is_written_faster(driven: Path) -> None:
+    with open_store(driven) as store:
+        workload = kst.Workload.from_log(store, within_s=0.5)
+    assert workload.writes_per_second == pytest.approx(WRITES / 0.5)
+    told = given("compare-profiles", "write_heavy", "--replay-log", driven, "--seconds", 4)
+    assert "times as fast" in told.err
+
+
+def test_a_store_that_was_opened_several_times_is_told_by_all_of_its_logs(tmp_path: Path) -> None:
+    profile = profile_named("kafka_streams").changed(**SMALL)
+    for _ in range(3):
+        drive(tmp_path / "store", bell, profile, writes=40_000)
+    assert [*(tmp_path / "store").glob("LOG.old.*")]
+    with open_store(tmp_path / "store") as store:
+        workload = kst.Workload.from_log(store)
+        [now] = kst.compare_profiles(workload, [profile], progress=False)
+    assert workload.was is not None
+    assert workload.was.writes == now.writes == 120_000
+    assert off(workload.was.write_amplification, now.write_amplification) < 0.25
 
 
 def off(was: float, now: float | None) -> float:
