@@ -1,8 +1,9 @@
 """Findings that tell one story, as one incident: told once, with an id that stays.
 
 Findings of one user (of a campaign: of its action) that touch in time are one incident, whatever
-their windows, actions and rules: its evidence. How they came to be is replayed in the order in
-which they were told, a batch's findings at once::
+their windows, actions and rules: its evidence. What recurs at about the same time of one of the
+next three days touches too, as a job of each night, or working day, does. How they came to be is
+replayed in the order in which they were told, a batch's findings at once::
 
     told    nothing touches it        it opens an incident, whose id is made of it
             it touches one            that one grows, be it by an earlier time
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
 
 GAP = "3 hours"
-"""Findings of one user with no longer time between them are one incident."""
+"""Findings of one user with no longer time between them are one incident; see also what recurs."""
 
 OPEN, RESOLVED, MERGED = STATES = ("open", "resolved", "merged")
 SETTLED = ("known", "muted")
@@ -66,6 +67,11 @@ SETTLED = ("known", "muted")
 CERTAINTIES = ("sure", "likely", "hint")
 """How certain it is that something is abnormal: see :attr:`Incident.certainty`."""
 
+_HOUR_MS = 3_600_000
+_APART = (23, 24, 25, 47, 48, 49, 71, 72, 73)
+_RECURS_HOURS = (*_APART, *(-hours for hours in _APART))
+"""How many hours later, or earlier, windows begin that tell of what recurs: within three days, so
+also over a weekend."""
 _SURE_FROM, _LIKELY_FROM = 9.0, 6.5
 _FEW_NAMED, _ID_BYTES = 3, 6
 _OF_PEAK = ("window", "window_start_ms", "ceiling", "expected_low", "expected_high")
@@ -576,11 +582,12 @@ class _Growth:
         self.begin, self.end = _spans(findings)
         self._start = integers(findings, "window_start_ms")
         party = _parties(findings)
-        order = np.lexsort((self.begin, party))
+        self._low, self._high = self._recurring(party, batch)
+        order = np.lexsort((self._low, party))
         group = np.zeros(len(order), np.int64)  # what touches in the end
         group[order[self._cuts(party[order], order)]] = 1
         group[order] = np.cumsum(group[order])
-        order = np.lexsort((self._start, self.end, self.begin, batch, group))
+        order = np.lexsort((self._start, self.end, self._low, batch, group))
         first = np.flatnonzero(np.diff(group[order], prepend=-1))
         plain = np.logical_and.reduceat(self._touches(group[order], order), first)
         # Where all of a group touches what was told before it, it is one incident from the start.
@@ -594,16 +601,35 @@ class _Growth:
             if not is_plain[begin]:
                 self._replay(order[begin:end], batch)
 
+    def _recurring(self, party: Integers, batch: Integers) -> tuple[Integers, Integers]:
+        """Return from when until when each finding touches others: of what recurs, to the other.
+
+        Of two, the one that was told later reaches to the other: nothing depends on what is told
+        after it.
+        """
+        low, high, hour = self.begin.copy(), self.end.copy(), self._start // _HOUR_MS
+        apart = int(hour.max(initial=0)) + 2 * max(_RECURS_HOURS)
+        slots, of = np.unique(party * apart + hour, return_inverse=True)
+        told = np.full(len(slots), len(batch))  # in which batch each was told of first
+        np.minimum.at(told, of, batch)
+        for hours in _RECURS_HOURS:
+            at = np.searchsorted(slots, slots + hours).clip(max=len(slots) - 1)
+            there = (slots[at] == slots + hours)[of] & (told[at[of]] <= batch)
+            other_ms = (hour[there] + hours) * _HOUR_MS
+            low[there] = np.minimum(low[there], other_ms)
+            high[there] = np.maximum(high[there], other_ms + _HOUR_MS - 1)
+        return low, high
+
     def _touches(self, group: Integers, order: Integers) -> Flags:
         """Return which findings, as they were told, touch those of their group before them."""
-        begin, end = self.begin[order], self.end[order]
+        begin, end = self._low[order], self._high[order]
         touches = begin[1:] <= _running(group, end) + self.gap_ms
         touches &= -_running(group, -begin) <= end[1:] + self.gap_ms
         return np.append(True, touches | (np.diff(group) > 0))[: len(order)]
 
     def _cuts(self, party: Integers, order: Integers) -> Integers:
         """Return where a finding follows that nothing before it touches."""
-        is_far = self.begin[order][1:] > _running(party, self.end[order]) + self.gap_ms
+        is_far = self._low[order][1:] > _running(party, self._high[order]) + self.gap_ms
         return np.flatnonzero((np.diff(party) > 0) | is_far) + 1
 
     def _replay(self, rows: Integers, batch: Integers) -> None:
@@ -611,7 +637,7 @@ class _Growth:
         now: dict[int, tuple[int, int]] = {}  # incidents, the oldest first, and what they span
         for _, told in groupby(rows.tolist(), key=batch.__getitem__):
             for part in self._parts(list(told)):
-                low, high = int(self.begin[part].min()), int(self.end[part].max())
+                low, high = int(self._low[part].min()), int(self._high[part].max())
                 near = [
                     each
                     for each, (begin, end) in now.items()
@@ -631,11 +657,11 @@ class _Growth:
         parts: list[list[int]] = []
         reach = -1
         for row in rows:
-            if not parts or self.begin[row] > reach + self.gap_ms:
+            if not parts or self._low[row] > reach + self.gap_ms:
                 parts.append([])
-                reach = int(self.end[row])
+                reach = int(self._high[row])
             parts[-1].append(row)
-            reach = max(reach, int(self.end[row]))
+            reach = max(reach, int(self._high[row]))
         return parts
 
     def _open(self, part: list[int]) -> int:

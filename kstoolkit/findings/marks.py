@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, OutputError, guessed
 from kstoolkit.findings.rules import Exempt, names
@@ -110,7 +111,8 @@ class Mark(Record):
         rules = self.rules
         if rules is not None and not all(each.startswith(rules) for each in incident.rules):
             return False
-        at_ms = now_ms if self.mark == MUTED else incident.since_ms
+        last_ms = pc.max(incident.findings.table["window_start_ms"]).as_py()
+        at_ms = now_ms if self.mark == MUTED else last_ms
         return self.until_ms is None or at_ms < self.until_ms
 
 

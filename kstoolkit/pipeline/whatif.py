@@ -172,12 +172,15 @@ def what_if(
     now: dict[str, Any] = {"reached_ms": end_ms - 1, "clock_ms": batches[-1].batch_ms}
     told = run.complete(incidents_of([found], gap=gap, parts=settings.parts, **now))
     later_ms = since_ms - (since_ms == begin_ms)  # a session of one moment ends as it begins
-    before, after = (_later(each, later_ms) for each in (run.incidents(gap), told))
-    is_kept, days = after.touching(before, gap), (end_ms - since_ms) / _DAY_MS
+    both = [_whole(each) for each in (run.incidents(gap), told)]
+    is_same = [each.touching(other, gap) for each, other in (both, both[::-1])]
+    later = [integers(each.table, "until_ms") > later_ms for each in both]
+    before, after = (each.where(some) for each, some in zip(both, later, strict=True))
+    lost, gained = (e.where(some & ~n) for e, some, n in zip(both, later, is_same, strict=True))
+    days, kept = (end_ms - since_ms) / _DAY_MS, both[1].where(later[1] & is_same[1])
     was, other = (_figures(*each, later_ms, days) for each in ((before, ran), (after, new)))
-    changes = after.where(~is_kept), before.where(~before.touching(after, gap))
     figures = {name: (number, other[name]) for name, number in was.items()}
-    return WhatIf(since_ms, end_ms, before, after, *changes, after.where(is_kept), figures)
+    return WhatIf(since_ms, end_ms, before, after, gained, lost, kept, figures)
 
 
 def _span(changelog: Changelog, settings: Settings, rules: Sequence[Rule]) -> tuple[int, int]:
@@ -208,9 +211,8 @@ def _as_told(found: pa.Table, clocks_ms: Integers) -> pa.Table:
     return told.append_column("batch", pa.array(batch)).sort_by("batch")
 
 
-def _later(told: Incidents, later_ms: int) -> Incidents:
-    is_whole = np.asarray(pc.not_equal(told.table["state"], MERGED))
-    return told.where(is_whole & (integers(told.table, "until_ms") > later_ms))
+def _whole(told: Incidents) -> Incidents:
+    return told.where(np.asarray(pc.not_equal(told.table["state"], MERGED)))
 
 
 def _figures(

@@ -82,6 +82,56 @@ def test_an_id_stays_when_it_grows_also_when_what_came_before_is_told_later() ->
     assert incidents_of(told([at(8)]), reached_ms=0)[0].id != first[0].id
 
 
+@pytest.mark.parametrize(
+    ("hours", "number"),
+    [
+        ([2, 26, 50, 74], 1),  # each night
+        ([2, 27, 49], 1),  # an hour later, or earlier
+        ([2, 74], 1),  # over a weekend
+        ([2, 98], 2),  # four days later
+        ([2, 14, 26], 1),  # what lies between is of the story
+        ([2, 14, 38], 2),  # of two times of day
+        ([2, 8], 2),
+    ],
+)
+@pytest.mark.parametrize("is_live", [True, False])
+def test_what_recurs_at_the_same_time_of_the_next_days_is_one_incident(
+    hours: list[int], number: int, *, is_live: bool
+) -> None:
+    batches = [[at(hour)] for hour in hours] if is_live else [[at(hour) for hour in hours]]
+    found = incidents_of(told(*batches), reached_ms=FAR)
+    lasting = [each for each in found if each.state != MERGED]
+    assert len(lasting) == number
+    assert lasting[-1].since_ms == 2 * HOUR
+    assert lasting[-1].id == incidents_of(told([at(2)]), reached_ms=0)[0].id
+    if is_live:  # others are none of its own
+        ids = {each.id for end in range(1, len(hours)) for each in prefix(batches, end)}
+        assert ids <= {each.id for each in found}
+
+
+def prefix(batches: list[list[Any]], end: int) -> Incidents:
+    return incidents_of(told(*batches[:end]), reached_ms=FAR)
+
+
+def test_an_incident_of_each_night_is_over_by_day_and_open_again() -> None:
+    def state(*hours: int, now: int) -> str:
+        (found,) = incidents_of(told(*([at(hour)] for hour in hours)), reached_ms=now * HOUR)
+        return found.state
+
+    assert [state(2, now=5), state(2, now=6)] == ["open", "resolved"]
+    assert [state(2, 26, now=29), state(2, 26, now=30)] == ["open", "resolved"]
+
+
+def test_what_was_of_two_is_merged_where_a_night_before_is_told_late() -> None:
+    """What recurs reaches to what was told before, and changes nothing of that."""
+    early = told([at(14)], [at(26)])
+    late = told([at(14)], [at(26)], [at(2)])
+    ids = {each.id for each in incidents_of(early, reached_ms=0)}
+    found = incidents_of(late, reached_ms=0)
+    assert {each.id for each in found} == ids
+    assert [each.state for each in found].count(MERGED) == 1
+
+
 def test_of_two_that_grow_together_the_older_goes_on_and_the_other_is_merged() -> None:
     apart = told([at(20)], [at(10)])
     old, young = (
@@ -171,38 +221,52 @@ def test_they_are_chosen_by_user_action_time_state_and_id() -> None:
 
 def plainly(batches: list[list[int]], gap: int) -> set[tuple[int, frozenset[int]]]:
     """Return which hour opened each incident that lasts, and its hours: one by one, slowly."""
-    now: list[tuple[int, set[int]]] = []
+    now: list[tuple[int, set[int], int, int]] = []  # with its span: first and last hour
+    told: set[int] = set()
     for hours in batches:
-        parts: list[set[int]] = []
-        for hour in sorted(set(hours)):
-            if parts and hour - max(parts[-1]) - 1 <= gap:
-                parts[-1].add(hour)
+        new, told = set(hours) - told, told | set(hours)
+        parts: list[tuple[set[int], int, int]] = []
+        for low, high, hour in sorted((*reach(hour, told), hour) for hour in new):
+            if parts and low - parts[-1][2] - 1 <= gap:
+                same, first, last = parts.pop()
+                parts.append((same | {hour}, first, max(last, high)))
             else:
-                parts.append({hour})
-        for part in parts:
-            near = [
-                each
-                for each in now
-                if any(abs(one - other) - 1 <= gap for one in each[1] for other in part)
-            ]
-            opened = near[0][0] if near else min(part)
+                parts.append(({hour}, low, high))
+        for part, low, high in parts:
+            near = [each for each in now if each[2] - high - 1 <= gap and low - each[3] - 1 <= gap]
+            first, last = (
+                min(low, *(each[2] for each in near), low),
+                max(high, *(each[3] for each in near), high),
+            )
+            opened = near[0][0] if near else opener(part, told)
             hours_of = part.union(*(each[1] for each in near))
             place = now.index(near[0]) if near else len(now)
             now = [each for each in now if each not in near]
-            now.insert(place, (opened, hours_of))
-    return {(opened, frozenset(hours)) for opened, hours in now}
+            now.insert(place, (opened, hours_of, first, last))
+    return {(opened, frozenset(hours)) for opened, hours, *_ in now}
+
+
+def reach(hour: int, told: set[int]) -> tuple[int, int]:
+    """Return from which hour to which it reaches: what recurs, to where it was, or will be."""
+    same = {other for other in told if (abs(other - hour) + 1) % 24 <= 2 < abs(other - hour) < 74}
+    return min(same | {hour}), max(same | {hour})
+
+
+def opener(part: set[int], told: set[int]) -> int:
+    """Return which of those that are told at once has the name: the one that reaches back most."""
+    return min(part, key=lambda hour: (reach(hour, told)[0], hour))
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 40), max_size=4), min_size=1, max_size=6), st.integers(1, 4)
+    st.lists(st.lists(st.integers(0, 99), max_size=4), min_size=1, max_size=6), st.integers(1, 4)
 )
 def test_ids_and_hours_are_those_of_a_plain_replay(batches: list[list[int]], gap: int) -> None:
     tables = told(*([at(hour) for hour in hours] for hours in batches))
-    found = incidents_of(tables, gap=f"{gap} hours", reached_ms=20 * HOUR)
+    found = incidents_of(tables, gap=f"{gap} hours", reached_ms=50 * HOUR)
     states = found.table["state"].to_pylist()
-    of_each = states_of(tables, gap=f"{gap} hours", reached_ms=20 * HOUR)
+    of_each = states_of(tables, gap=f"{gap} hours", reached_ms=50 * HOUR)
     assert of_each == {state: states.count(state) for state in STATES}
-    names = {hour: incidents_of(told([at(hour)]), reached_ms=0)[0].id for hour in range(41)}
+    names = {hour: incidents_of(told([at(hour)]), reached_ms=0)[0].id for hour in range(100)}
     lasting = {
         (each.id, frozenset(int(row.window_start_ms) // HOUR for row in each.findings))
         for each in found

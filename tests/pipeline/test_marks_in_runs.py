@@ -50,16 +50,18 @@ def test_a_known_user_is_found_no_more_while_that_holds_and_what_if_knows_it(
     run.mark("Anna", "known", until="2026-03-04", why="a test")
     run = go_on(tmp_path, 3)
     assert noons(run) == [("Anna", 2), ("Bo", 2), ("Bo", 3)]
+    assert next(e.mark for e in run.incidents() if e.user == "Anna") == "known"
     asked = kst.what_if(run, RULES)
     assert len(asked.gained) == 0
     assert [each.user for each in asked.lost] == ["Anna"]
     run = go_on(tmp_path, 4)
     assert noons(run) == [("Anna", 2), ("Anna", 4), ("Bo", 2), ("Bo", 3), ("Bo", 4)]
-    marks = {(each.user, each.since.day): each.mark for each in run.incidents()}
-    assert marks[("Anna", 2)] == "known"
-    assert marks[("Anna", 4)] is None
+    anna = next(each for each in run.incidents() if each.user == "Anna")
+    assert (len(anna.findings), anna.mark) == (2, None)  # it went on when she was known no more
     assert run.unmark("Anna") == 1
-    assert len(kst.what_if(run, RULES).gained) == 1  # of the third, when she was known
+    asked = kst.what_if(run, RULES)
+    assert list(asked.figures["findings"]) == [5, 6]  # also of the third, when she was known
+    assert len(asked.gained) == 0
 
 
 @pytest.mark.usefixtures("spark")
