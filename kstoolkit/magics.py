@@ -43,8 +43,7 @@ class PanelMagics(Magics):
     def findings(self, line: str) -> Panel:
         """Look at what a run found: ``%findings [OUT]``.
 
-        OUT is the run's folder, by default ``out``, or a variable that holds a run, its findings
-        or its folder.
+        OUT is the run's folder, by default ``out``, or a variable with a run, findings or a folder.
         """
         return _shown(findings_panel, self._given(line) or _OUT)
 

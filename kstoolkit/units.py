@@ -54,7 +54,7 @@ def _milliseconds(value: Duration) -> int:
         return value // timedelta(milliseconds=1)
     if isinstance(value, int):
         return value
-    match = _DURATION.fullmatch(value)
+    match = _DURATION.fullmatch(str(value))
     unit = match[2].lower() if match else ""
     factor = _UNIT_MS.get(unit) or _UNIT_MS.get(unit.removesuffix("s"))
     if match is None or factor is None:

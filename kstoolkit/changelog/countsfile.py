@@ -276,8 +276,7 @@ class CountsFile:
     def span_ms(self, column: str, window_ms: int | None = None) -> tuple[int, int] | None:
         """Return the first and the last time in a column, epoch ms UTC; ``None`` without rows.
 
-        The column is ``"window_start"`` or ``"changed_at"``; with ``window_ms``, of such windows
-        only.
+        The column is ``"window_start"`` or ``"changed_at"``; ``window_ms``: of such windows.
         """
         with opened(self.path) as file, _understood(self.path):
             if self.buckets is None:

@@ -59,8 +59,7 @@ def _newest(parts: list[Dated]) -> Dated:
 class ChangelogReader:
     """The batches of a changelog after some position, up to another one.
 
-    Without the first they begin where the changelog does, without the second they end where it
-    does.
+    Without the first they begin where the changelog does, without the second they end so.
 
     A compaction may fold them meanwhile. A fold has the highest number that it covers, so it counts
     as new if any of what it covers does; what is told twice is the latest value both times.

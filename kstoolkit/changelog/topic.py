@@ -167,8 +167,7 @@ def _blocks_of(
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield keys and values: one record if it is small enough, else more; none of no counts.
 
-    The same counts are cut in the same way, so that a batch which is written twice has the same
-    keys both times.
+    The same counts are cut in the same way: a batch that is written twice has the same keys.
     """
     blocks = _cut(counters, most_bytes) if len(counters) else ()
     for number, block in enumerate(blocks):

@@ -57,8 +57,7 @@ def compare_profiles(
     workload: WorkloadKind | None = optional(None, "Which rows to draw.", "uniform"),
     replay: str | None = optional(
         "PATH",
-        "Write a store's own rows, in the order of their keys; or, with --window, what following "
-        "a changelog writes.",
+        "Write a store's own rows, by their keys; or, with --window, what following a log writes.",
         "rows are drawn",
     ),
     replay_log: str | None = optional(
@@ -85,8 +84,7 @@ def compare_profiles(
     folder: str | None = optional("FOLDER", "On whose disk to try.", "where temporary files are"),
     keep: str | None = optional(
         "FOLDER",
-        "Leave the stores there, each in a folder of its profile's name, for a look with the "
-        "other commands.",
+        "Leave the stores there, each in a folder of its profile's name, to be looked into.",
         "they are removed",
     ),
     _scratch: str | None = SCRATCH,
@@ -113,20 +111,18 @@ def compare_profiles(
             if window is not None:
                 message = "--window says which windows of a changelog to replay, and none is given."
                 raise ConfigurationError(message, hint="Add --replay CHANGELOG, or leave it out.")
-            sizes = {"writes": writes, "keys": keys, "value_bytes": value_bytes}
-            drawn = _DRAWN | {name: each for name, each in sizes.items() if each is not None}
+            drawn = _DRAWN | {name: told[name] for name in _DRAWN if told[name] is not None}
             kind = workload or WorkloadKind.uniform
             planned = Workload(kind.value, **drawn, **rates)  # type: ignore[arg-type] # by name
         else:
             _check_nothing_drawn("--replay", **told)
             rows = _replayed(replay, window, stack)
             planned = Workload(REPLAYED, rows=rows, **rates)  # type: ignore[arg-type] # by name
-        over = None if engine is None else engine.value
         disk = disk or (disk_mb or _DISK_MB) << 20
         limits = {"seconds": seconds, "disk_bytes": disk, "folder": folder, "keep": keep}
         try:
             tried = [_tried_profile(name) for name in profiles]
-            found = compare(planned, tried, engine=over, **limits)  # type: ignore[arg-type] # by name
+            found = compare(planned, tried, engine=engine and engine.value, **limits)  # type: ignore[arg-type] # by name
         except TrialFailed as failed:
             if failed.found:
                 _print(failed.found, as_json=as_json)
@@ -175,6 +171,9 @@ def _print(found: Comparison, *, as_json: bool) -> None:
             if times > _MUCH_FASTER:
                 note(f"It is written {times:,.3g} times as fast; give more --seconds for less.")
         _show_trials(list(found))
+        if was is not None and (was.stalls or any(trial.stalls for trial in found)):
+            counts = ", ".join(f"{trial.profile} {trial.stalls:,}" for trial in found)
+            say(f"Stalls, counted as its log does: {was.stalls:,} as it was; {counts}.")
 
 
 def _tried_profile(name: str) -> Profile:
@@ -351,8 +350,7 @@ def capacity(
     """Say how many machines a stream of events needs, and why.
 
     Each term says its formula, and whether it is given, assumed, published, or measured. The fields
-    of --json: machines, limit, needed (machines by resource), savings and terms (each with value,
-    unit, formula, origin).
+    of --json: machines, limit, needed, savings and terms (each with value, unit, formula, origin).
     """
     from kstoolkit.operations.capacity import plan_capacity  # noqa: PLC0415 - loads numpy
 

@@ -419,8 +419,7 @@ class Bucket:
         of the same events, the pieces of the cascade's sessions, by their number among these.
         ``feeds`` tell how far each task of the batch is; none told, ``arrivals`` are all there is.
         ``now_ms`` is the batch's clock, the same again when a batch is replayed. In a ``flush``
-        every level is due, and hands on all that it holds; ``last``: a run that has an end is at
-        it.
+        every level is due, and hands on all that it holds; ``last``: a bounded run ends.
         """
         levels, block = len(self.cascade.levels), self.blocks.get("meta")
         meta = Meta.new(levels) if block is None else Meta.decode(block)

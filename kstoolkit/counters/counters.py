@@ -421,8 +421,7 @@ class Counters:
     def by(self, by: Sequence[str]) -> Counters:
         r"""Return the sums over all actions with the same values of some parts; of none, a user's.
 
-        An action that is one column is called ``action``. That there is no such part is a
-        ColumnError.
+        An action of one column is called ``action``. An unknown part is a ColumnError.
 
         >>> what = pa.array(["eu\x1fget", "eu\x1fput", "us\x1fget"])
         >>> three = Counters.of(np.zeros(3, np.int64), pa.array(["a"] * 3), what,

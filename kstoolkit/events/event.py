@@ -136,8 +136,7 @@ Mask = Union["NDArray[np.bool_]", np.bool_]  # one truth a row, or one for all r
 def as_text(values: pa.Array) -> pa.DictionaryArray:
     """Return values as text: numbers and booleans as they are written, the rest as it is.
 
-    What is no text at all (a list, a struct, bytes that are not UTF-8) becomes null, and so a
-    dead letter.
+    What is no text (a list, a struct, bytes that are not UTF-8) becomes null, so a dead letter.
 
     >>> as_text(pa.array([7, None, 7])).to_pylist()
     ['7', None, '7']

@@ -74,8 +74,7 @@ def files(
     max_text_bytes
         How long a user or an action may be, in UTF-8.
     time_unit
-        Unit of epoch times, ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; told from their size if not
-        given.
+        Unit of epoch times, ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; else told from their size.
     input_timezone
         The zone of times that have none, such as ``"Europe/Prague"``; UTC by default.
 

@@ -7,8 +7,7 @@ Timestamps and dates; epoch numbers, as numbers or as text; and texts as logs ha
     01/Mar/2025:10:00:00 +0100   [01/Mar/2025:10:00:00 +0100]                  nginx and Apache
     Sat, 01 Mar 2025 10:00:00 +0100 (CET)   Sat, 1 Mar 2025 09:00 GMT          RFC 2822
 
-What has no zone is of the one that the run was told, else UTC. An hour that a zone has twice is the
-first one.
+What has no zone is of the one that the run was told, else UTC. Of an hour twice, it is the first.
 
 The unit of an epoch number is told from its size: up to 10¹¹ it is seconds (year 5138), up to 10¹⁴
 milliseconds, up to 10¹⁷ microseconds, beyond that nanoseconds. So milliseconds before March 1973

@@ -170,8 +170,7 @@ def evaluate(
         are in ISO 8601; a label without them holds always. Of the kinds "nightly-job" and "service"
         what is found is a false alarm.
     since, until
-        From when until when there was something to find: by default all days (UTC) of findings
-        and labels.
+        From when until when there was something to find: by default all days of both (UTC).
 
     Examples
     --------

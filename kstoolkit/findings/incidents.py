@@ -604,8 +604,7 @@ class _Growth:
     def _recurring(self, party: Integers, batch: Integers) -> tuple[Integers, Integers]:
         """Return from when until when each finding touches others: of what recurs, to the other.
 
-        Of two, the one that was told later reaches to the other: nothing depends on what is told
-        after it.
+        The one that was told later reaches to the other: nothing depends on what is told later.
         """
         low, high, hour = self.begin.copy(), self.end.copy(), self._start // _HOUR_MS
         apart = int(hour.max(initial=0)) + 2 * max(_RECURS_HOURS)

@@ -495,8 +495,7 @@ class Exempt:
     users
         Their names; or instead
     pattern
-        A regular expression (RE2 syntax, which any input matches in linear time) that a whole name
-        must match.
+        A regular expression (RE2 syntax, of linear time) that a whole name must match.
     until
         Windows that begin from then on are looked at again; by default none is.
     rules

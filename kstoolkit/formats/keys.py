@@ -159,8 +159,7 @@ def encode_topic_keys(
 def decode_topic_keys(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
     """Return whose windows the keys are of, and which.
 
-    A key that is missing, too short, of a block, no UTF-8, or with another user's salt is a
-    FormatError.
+    A key that is missing, too short, of a block, no UTF-8, or of another salt is a FormatError.
 
     >>> users, starts = pa.array(["Anna", "Bo"]), np.array([0, 9])
     >>> keys = encode_topic_keys(users, np.array([1, 0]), starts, 60_000)

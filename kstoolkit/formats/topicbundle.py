@@ -81,8 +81,7 @@ _ACTION_TAG, _PART_TAG = 0x22, 0x2A
 class ActionBundle(NamedTuple):
     """One bundle: actions, the count of each, and when one last changed (epoch ms UTC).
 
-    Where actions have several parts, these are called so. Of sessions, ``lasted_ms`` says how long
-    each was.
+    Where actions have several parts, these are called so. ``lasted_ms``: how long sessions were.
     """
 
     actions: list[str]

@@ -501,8 +501,7 @@ def produce(
         As of :func:`~kstoolkit.events.sources.files`, for paths: which columns are what, by plain
         names; how the files are written; what epoch times are counted in.
     partitions
-        How many partitions a topic that is made gets; 3 by default. One that is there keeps its
-        own.
+        How many partitions a topic that is made gets; 3 by default. One that is there keeps its.
     rate
         At most so many records a second.
     speed

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from kstoolkit.units import Duration
-    from kstoolkit.windows import Window
 
 GIVEN, ASSUMED, PUBLISHED, FOLLOWS = "given", "assumed", "published", "follows"
 BENCHMARK = "measured by this project"
@@ -64,8 +63,8 @@ _BLOCKS = 8
 _LEAST_INTERVAL_S, _HOURS_A_MONTH = 60, 730
 _RECORD_BYTES, _EVENT_BYTES, _BROKER_CPU_S = 53.0, 72.0, 0.4
 """Of a record of a compacted changelog; of an event as JSON; of a broker, for a million events."""
-_COPIED = 100 << 20
-"""Bytes a second that a machine is taken to copy from a checkpoint's storage."""
+_COPIED, _PROCESS_BYTES = 100 << 20, 1.1 * (1 << 30)
+"""Bytes a second that a machine copies from a checkpoint's storage; of processes, for a core."""
 _TOPIC_KEEPS_S = 24 * 3_600
 """For how much longer than a store the changelog of its windows is kept by Kafka Streams."""
 _KEY_BYTES, _VALUE_BYTES = 36, 16
@@ -74,7 +73,9 @@ _BUSY, _USERS = 0.77, 20
 _OF_A_CORE, _MORE_PARTITIONS = 8, (1, 1.25, 1.5, 2, 3, 4, 6, 8)
 """Into how many parts what wants a core is put; how many times the cores are tried as partitions.
 """
-_ROUND_FROM = 100
+_ROUND_FROM, _MOST, _FEW = 100, 1e30, 1_000
+_MAY_BE_ZERO = frozenset({"price", "exponent", "key_share"})
+_NUMBERS = _MAY_BE_ZERO | {"rate", "users", "operations"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +132,9 @@ ENGINES = {
         event_s=16.7,
         record_s=2.26,
         measured_at=99_000,
-        row_bytes=60.0,
-        row_of="a key of 24, its window's 12, a value and its time of 16, and RocksDB's 8",
-        row_origin=ASSUMED,
+        row_bytes=45.0,
+        row_of="a key of 24 and its window's 12, less what the row before has of them, and 16 + 13",
+        row_origin=BENCHMARK,
         restored=273_000,
         in_rows=True,
         compaction="universal",
@@ -215,7 +216,7 @@ class CapacityPlan(Record):
     terms, savings
         Each term, and what saves store operations, one after the other.
     machines, needed, limit
-        How many, how many each resource wants, and the one that wants most.
+        How many, how many cores, disk and memory want, and which of them wants most.
     given
         What it was asked for, by the names of the parameters.
     """
@@ -355,8 +356,7 @@ _DEFAULTS: dict[str, Any] = {
 class _Basis:
     """What is counted by whom, where that is from, and what a counter was measured to take."""
 
-    levels: tuple[Window, ...]
-    flush_ms: tuple[int, ...]
+    cascade: Cascade
     traffic: Traffic
     origin: str
     row_bytes: float | None = None
@@ -376,7 +376,7 @@ def _assumed(given: Mapping[str, Any]) -> _Basis:
     known = [name for name in names if name in given]
     origin = f"{', '.join(known)} given, the rest assumed" if known else ASSUMED
     origin = GIVEN if len(known) == len(names) else origin
-    return _Basis(cascade.levels, cascade.flush_ms, traffic, origin)
+    return _Basis(cascade, traffic, origin)
 
 
 def as_counted(run: Run, rate: float) -> _Basis:
@@ -397,13 +397,13 @@ def as_counted(run: Run, rate: float) -> _Basis:
     measured = {min(size, seconds): len(c) / whole.total for size, c in counters.items()}
     files = Ledger(run.folder.ledger).entries(0, sys.maxsize)
     row_bytes = told.changelog_bytes / max(told.changelog_records, 1)
+    is_told = run.settings.changelog is None and told.changelog_records >= _FEW
     left_out = ", its sessions left out" if cascade.sessions else ""
     return _Basis(
-        cascade.windows,
-        cascade.flush_ms[: len(cascade.windows)],
+        cascade,
         replace(traffic, measured=measured).at(rate),
         f"measured in {run.folder.shown}{left_out}",
-        row_bytes if run.settings.changelog is None else None,
+        row_bytes if is_told else None,
         sum(file.size_bytes for file in files) / told.events if files and told.events else None,
     )
 
@@ -418,7 +418,8 @@ class _Planner:
         self.rows, self.in_topics = 0.0, 0.0
         self.rate, self.partitions = float(given["rate"]), self.whole("partitions")
         self.batch_s, self.standbys = self.seconds("batch"), self.whole("standbys", least=0)
-        flushes = (each / 1_000 for each in basis.flush_ms)
+        self.levels, self.kept_s = basis.cascade.windows, self.seconds("retention")
+        flushes = (each / 1_000 for each in basis.cascade.flush_ms[: len(self.levels)])
         self.flush_s = [self.batch_s if engine.in_rows else max(f, self.batch_s) for f in flushes]
 
     def whole(self, name: str, least: int = 1) -> int:
@@ -434,7 +435,7 @@ class _Planner:
 
         A counter is of one window, so what is added up for longer is a counter of each of them.
         """
-        pairs = zip(self.basis.levels, flush_s, strict=True)
+        pairs = zip(self.levels, flush_s, strict=True)
         seen = self.basis.traffic.changes
         return sum(w.copies * seen(min(each, w.size_ms / 1_000)) for w, each in pairs)
 
@@ -457,20 +458,16 @@ class _Planner:
         self.restore(number)
         self.money(number)
         terms = Records(self.terms, "terms")
-        return CapacityPlan(
-            terms, savings, limit, number, needed=self.needed, given=dict(self.given)
-        )
+        return CapacityPlan(terms, savings, limit, number, self.needed, dict(self.given))
 
     def stores(self) -> Iterator[Saving]:
         """Work out how many stores take an update for each event and window, and with less."""
-        self.section, before = _STORES, 2.0 * sum(each.copies for each in self.basis.levels)
-        asked = self.given.get("operations", OPERATIONS_A_SECOND)
-        operations = float(self.given.get("measure", asked))
-        origin = GIVEN if "operations" in self.given else PUBLISHED
-        if "measure" in self.given:
-            origin = "measured on this machine"
+        self.section, before = _STORES, 2.0 * sum(each.copies for each in self.levels)
+        origins = {"measure": "measured on this machine", "operations": GIVEN}
+        asked = next((name for name in origins if name in self.given), "")
+        operations = float(self.given.get(asked, OPERATIONS_A_SECOND))
         self.note("events", self.rate, "/s", "", GIVEN)
-        self.note("operations a store takes", operations, "/s", "", origin)
+        self.note("operations a store takes", operations, "/s", "", origins.get(asked, PUBLISHED))
         self.note("operations an event", before, "", "a get and a put x windows")
         formula = "operations a store takes / operations an event"
         takes = self.note("events a store takes", operations / before, "/s", formula)
@@ -514,7 +511,7 @@ class _Planner:
         formula = "events / events as measured: so far the rest is extrapolated"
         self.note("times what was measured", self.rate / engine.measured_at, "times", formula)
         formula = f"events x CPU an event x room to catch up / {_BUSY}, as busy as cores came to be"
-        cores = self.note("cores", self.rate * each * room / _BUSY / 1e6, "", formula)
+        self.cores = cores = self.note("cores", self.rate * each * room / _BUSY / 1e6, "", formula)
         self.needed["cores"] = ceil(cores / self.whole("cores"))
         share = self.note("the largest partition's share", *self._largest())
         formula = "its share x cores; it has one"
@@ -546,22 +543,18 @@ class _Planner:
     def state(self) -> None:
         """Work out what the counters of all windows weigh at rest, and on disk."""
         self.section, basis, engine = _STATE, self.basis, self.engine
-        kept_s = self.seconds("retention")
         row_bytes, formula, origin = engine.row_bytes, engine.row_of, engine.row_origin
         if basis.row_bytes is not None and not engine.in_rows:
-            row_bytes, formula, origin = (
-                basis.row_bytes,
-                "of the changelog, in blocks",
-                basis.origin,
-            )
+            row_bytes, formula, origin = basis.row_bytes, "of a changelog, in blocks", basis.origin
         self.note("a counter", row_bytes, "bytes", formula, origin)
         known_s = max(basis.traffic.measured, default=float("inf"))
-        for window in basis.levels:
+        for window, least in zip(self.levels, basis.cascade.retention, strict=False):
             size_s, every_s = window.size_ms / 1_000, window.every_ms / 1_000
+            kept_s = self.kept_s if engine.in_rows else max(self.kept_s, (least - 1) * every_s)
             number, interval_s, segments = (kept_s + size_s) / every_s, 0.0, ""
             if engine.in_rows:
                 interval_s = max((size_s + kept_s) / 2, _LEAST_INTERVAL_S)
-                segments = f", in {_segments(size_s + kept_s)} segments"
+                segments = f", in {_segments(size_s + kept_s, every_s)} segments"
                 number += interval_s / every_s
             origin = basis.origin
             if size_s > known_s:
@@ -583,20 +576,22 @@ class _Planner:
         self.note("disk", disk, "bytes", f"{formula} in the lab")
 
     def memory(self) -> None:
-        """Work out what RocksDB may take in memory."""
+        """Work out what RocksDB may take in memory, and what all else took for each core."""
         stores: dict[str, Any] = {"profile": _SPARK, "partitions": self.partitions}
         if self.engine.in_rows:
-            sizes_s = (each.size_ms / 1_000 for each in self.basis.levels)
-            number = sum(_segments(each + self.seconds("retention")) for each in sizes_s)
+            each = ((w.size_ms / 1_000, w.every_ms / 1_000) for w in self.levels)
+            number = sum(_segments(size_s + self.kept_s, every_s) for size_s, every_s in each)
             keys = ceil(self.rows / number / self.partitions)
             stores |= {"profile": _STREAMS, "segments": number, "keys": keys}
             stores |= {"key_bytes": _KEY_BYTES, "value_bytes": _VALUE_BYTES}
         plan = plan_memory(**stores)
-        formula = f"{counted(plan.instances, 'RocksDB instances')} at its defaults, all full; "
-        formula += "Java and Python take more"
+        formula = f"{counted(plan.instances, 'RocksDB instances')} at its defaults, all full"
         most = plan.total_bytes * (1 + self.standbys)
         size = self.note("RocksDB's memory", most, "bytes", formula, "plan_memory")
-        self.needed["RocksDB's memory"] = max(ceil(size / self.whole("memory_bytes")), 1)
+        formula = f"cores x {format_bytes(_PROCESS_BYTES)}, of Java and Python on 2 cores"
+        all_cores = self.cores * _PROCESS_BYTES
+        size += self.note("processes' memory", all_cores, "bytes", formula, BENCHMARK)
+        self.needed["memory"] = max(ceil(size / self.whole("memory_bytes")), 1)
 
     def topics(self) -> None:
         """Work out what the changelog topics take in, and what brokers do for it."""
@@ -630,7 +625,7 @@ class _Planner:
         formula = f"state {of} / {format_bytes(_COPIED)} a second, from the checkpoint"
         if engine.restored is not None:
             seconds, origin = self.in_topics / machines / engine.restored, BENCHMARK
-            formula = f"what topics keep, once {of} / {engine.restored:,.0f} records a second"
+            formula = f"what topics keep, once {of} / {engine.restored:,.0f} a second, by 2 cores"
         self.note("without a standby", seconds, "seconds", formula, origin)
         formula = "what came since the last batch; to miss a machine takes longer"
         self.note("with one", self.batch_s, "seconds", formula)
@@ -641,8 +636,9 @@ class _Planner:
         """Work out what the machines cost, if one has a price."""
         self.section = _MONEY
         if (price := self.given.get("price")) is not None:
-            formula = f"{counted(machines, 'machines')} x {price:g} an hour x {_HOURS_A_MONTH}"
-            formula += ", without brokers"
+            formula = (
+                f"{counted(machines, 'machines')} x {price:g} x {_HOURS_A_MONTH} hours, no brokers"
+            )
             self.note("a month", machines * price * _HOURS_A_MONTH, "", formula)
 
 
@@ -650,9 +646,11 @@ def _figure(value: float) -> str:
     return format_count(value) if value >= _ROUND_FROM else f"{value:.3g}"
 
 
-def _segments(retention_s: float) -> int:
-    """Return how many segments of a store are live: see docs/facts/kafka_streams.md."""
-    return int(retention_s // max(retention_s / 2, _LEAST_INTERVAL_S)) + 1
+def _segments(retention_s: float, every_s: float) -> int:
+    """Return how many live segments have a window's start: see docs/facts/kafka_streams.md."""
+    interval_s = max(retention_s / 2, _LEAST_INTERVAL_S)
+    live = int(retention_s // interval_s) + 1
+    return min(live, ceil(live * interval_s / every_s))
 
 
 def plan_capacity(
@@ -663,13 +661,13 @@ def plan_capacity(
     partitions: int | None = None,
     key_share: float | None = None,
     salt: int | None = None,
-    users: float | None = None,
+    users: float | str | None = None,
     exponent: float | None = None,
     actions: int | None = None,
     batch: Duration | None = None,
     retention: Duration | None = None,
     engine: str = _SPARK,
-    operations: float | None = None,
+    operations: float | str | None = None,
     measure: bool = False,
     cores: int | None = None,
     memory_bytes: int | None = None,
@@ -688,8 +686,7 @@ def plan_capacity(
     ----------
     run
         A run of yours, or its folder: windows, users, who does how much, in what bursts, and what
-        a counter takes are those that it counted. More events a second are more users of the kind,
-        but the biggest users keep their shares.
+        a counter takes are what it counted. More events are more users; the biggest keep shares.
     rate
         Events a second, as ``50_000_000`` or ``"50M"``.
     windows
@@ -699,13 +696,12 @@ def plan_capacity(
     key_share
         Which share of all events the biggest user has; else as the law of users, or the run, says.
     users, exponent, actions
-        20 users for each event a second, of whom the n-th does ``n ** -1.0`` as much as the first,
-        and 8 actions that each of them does, evenly.
+        20 for each event a second, the n-th ``n ** -1.0`` as busy as the first; 8 actions, evenly.
     batch
-        For how long events are added up before the state is touched, a micro-batch or a commit:
-        10 seconds.
+        How long events are added up before the state is touched, a batch or commit: 10 seconds.
     retention
-        For how long after its end a window is kept: 10 minutes.
+        For how long after its end a window is kept: 10 minutes; by this toolkit, the last three
+        of each length at least, or as many as the run kept.
     engine
         ``"spark"``, which is this toolkit, or ``"kafka_streams"``.
     operations, measure
@@ -735,7 +731,7 @@ def plan_capacity(
     """
     told = locals().items()
     given = {name: each for name, each in told if each is not None and each is not False}
-    given["rate"] = rate = parse_count(rate) if isinstance(rate, str) else rate
+    given |= {name: _number(name, given.get(name)) for name in _NUMBERS & {"rate", *given}}
     if isinstance(windows, str):
         given["windows"] = [each.strip() for each in windows.split(",")]
     _check(given)
@@ -744,7 +740,7 @@ def plan_capacity(
     if run is None:
         basis = _assumed(given)
     else:
-        basis = as_counted(run if isinstance(run, Run) else load_run(run), rate)
+        basis = as_counted(run if isinstance(run, Run) else load_run(run), given["rate"])
     return _Planner(basis, ENGINES[engine], given).plan()
 
 
@@ -755,17 +751,29 @@ def _operations_here() -> float:
     return (trial.writes + trial.gets) / (trial.put_s + trial.get_s)
 
 
+def _number(name: str, value: Any) -> float:
+    try:
+        number = parse_count(value) if isinstance(value, str) else float(value)
+    except (TypeError, OverflowError):
+        number = float("nan")
+    if 0 < number <= _MOST or (number == 0 and name in _MAY_BE_ZERO):
+        return number
+    hint = f"Give a number {'from' if name in _MAY_BE_ZERO else 'above'} 0, {_MOST:g} at most."
+    message = f"{name} is {value}."
+    raise ConfigurationError(message, hint=hint)
+
+
 def _check(given: Mapping[str, Any]) -> None:
     """Raise if a figure makes no sense."""
     engine = given["engine"]
     if engine not in ENGINES:
         message = f"There is no engine {engine!r}."
         raise ConfigurationError(message, hint=f"There are {', '.join(ENGINES)}.")
-    for name in ("rate", "users", "operations", "price"):
-        if not 0 < given.get(name, 1) < float("inf"):
-            message = f"{name} is {given[name]}."
-            raise ConfigurationError(message, hint="Give a number above 0.")
-    if not 0 <= given.get("key_share", 0) <= 1:
+    large = [name for name, value in given.items() if isinstance(value, int) and value > _MOST]
+    if large:
+        message = f"{large[0]} is too large."
+        raise ConfigurationError(message, hint=f"Give {_MOST:g} at most.")
+    if given.get("key_share", 0) > 1:
         message = f"key_share is {given['key_share']}: it is no share."
         raise ConfigurationError(message, hint="Give one from 0 to 1, such as 0.05.")
     if {"operations", "measure"} <= given.keys():

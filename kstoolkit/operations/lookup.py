@@ -282,8 +282,7 @@ class Lookup:
     batch_size
         How many keys a call may have.
     pool
-        How many calls may be under way at once, in each process. A call that hangs counts until it
-        really ends.
+        How many calls may be under way at once, in each process; one that hangs is, to its end.
     timeout
         How long a call may take.
     cache, cache_unknown, cache_keys
@@ -301,8 +300,7 @@ class Lookup:
         ``"skip"``: they are left out, and counted in :meth:`statistics`. ``"default"``: they get
         ``default``.
     default
-        With ``on_error="default"``: the value of each row that has none, keys unknown and null
-        included.
+        With ``on_error="default"``: the value of each row without one, of unknown keys and null.
 
     Raises
     ------

@@ -366,8 +366,7 @@ class QueryState(Record):
         ``boundedMemoryUsage`` each store reports its share of the cache that all have; memtables
         lie in that cache, and are counted in it and beside it.
     rocksdb_pinned_bytes
-        What of the block caches is in use and can't be evicted: inside ``rocksdb_bytes``, and never
-        added to it.
+        What of the block caches is in use and can't be evicted: a part of ``rocksdb_bytes``.
     heap_bytes
         State in Java's heap, by Spark's estimate: of operators that keep it there rather than in
         RocksDB. Inside the heap, and never added to it.

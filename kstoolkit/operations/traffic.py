@@ -157,7 +157,7 @@ def zipf(
     """
     if not (rate > 0 and users >= 1 and exponent >= 0 and actions and min(actions) > 0):
         message = f"There is no traffic of {rate:g} events a second by {users:g} users."
-        raise ConfigurationError(message, hint="Give a rate, users and actions above 0.")
+        raise ConfigurationError(message, hint="Give a user or more, and a rate above 0.")
     users = float(np.rint(users))
     first = np.arange(1, min(users, _ALONE) + 1, dtype=np.float64)
     edges = _edges(users)

@@ -43,8 +43,7 @@ def told_findings(
 ) -> list[pa.Table]:
     """Return what batches told of findings, in their order, with the number of its batch.
 
-    By default it is all; else of batches before an epoch and number, or of users as findings name
-    them.
+    By default it is all; else of batches before an epoch and number, or of users so named.
     """
 
     def read(batches: list[Batch]) -> list[pa.Table]:

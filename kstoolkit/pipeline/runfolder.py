@@ -85,8 +85,7 @@ class Settings:
     changelog
         The address of the changelog, where it is a topic.
     starting
-        Of a topic of events: the offset of each partition that the epoch begins with, if a reset
-        said so.
+        Of a topic of events: the offsets that the epoch begins with, if a reset said so.
     """
 
     windows: tuple[str, ...]
@@ -296,8 +295,7 @@ class RunFolder:
     def hold(self) -> RunLock:
         """Hold the folder for one run, until the returned lock is released.
 
-        If another run holds it, it can't be written, or it holds something else, it is an
-        OutputError.
+        If another run holds it, it can't be written, or it holds other things: OutputError.
         """
         self._check_ours()
         try:

@@ -5,14 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.plots.axes import (
-    captioned,
-    height,
-    new_axes,
-    say,
-    shown,
-    wrapped,
-)
+from kstoolkit.plots.axes import captioned, height, new_axes, say, shown, wrapped
 from kstoolkit.plots.marks import name_rows
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, LINES
 from kstoolkit.records import counted

@@ -511,8 +511,7 @@ def plot_lag(lag: Lag, *, ax: Axes | None = None) -> Axes:
 def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:
     """Return how many records a restore had read at the end of each step, and how many a second.
 
-    Dashed lines are where a level or a segment begins. More than 1,000 steps are thinned; the
-    figure says so.
+    Dashed lines are where a level or segment begins. Over 1,000 steps are thinned, and it says so.
     """
     batches = [each for each in history.steps if each.event == "batch"]
     if not batches:

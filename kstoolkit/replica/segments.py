@@ -312,8 +312,7 @@ class DiskSegment:
     def pages(self, rows: int) -> Iterator[Pairs]:
         """Yield keys and bundles in the order of keys, so many at a time.
 
-        A block that is not what was written is a DamagedStoreError; iteration alone would just end
-        there.
+        A block that is not what was written is a DamagedStoreError; iteration alone would just end.
         """
         keys: list[bytes] = []
         values: list[bytes] = []

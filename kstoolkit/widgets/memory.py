@@ -192,8 +192,7 @@ class MemoryPanel(Panel):
         or what ``memory()`` or ``spark_memory()`` returned. Or a plan, to compare with. None: the
         formula alone.
     profile
-        The profile to begin with, or the name of one; None: that of the store or run, or Kafka
-        Streams' own.
+        The profile to begin with, or its name; None: that of the store or run, or Kafka Streams'.
 
     Examples
     --------

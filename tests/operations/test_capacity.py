@@ -11,8 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import kstoolkit as kst
+from kstoolkit.counters.bucket import Bucket
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.operations.capacity import ENGINES, CapacityPlan
+from kstoolkit.operations.traffic import Traffic, zipf
+from kstoolkit.windows import Cascade
+from tests.cli.commands import given
+from tests.counters.test_bucket import Watched
 from tests.pipeline.harness import source
 
 if TYPE_CHECKING:
@@ -81,6 +86,46 @@ def test_cpu_is_what_was_measured_with_so_many_records(
 def test_text_is_taken_as_the_command_line_does() -> None:
     told = kst.plan_capacity(rate="50M", windows="1 minute, 1 hour").to_dict()
     assert told == kst.plan_capacity(rate=5e7, windows=["1 minute", "1 hour"]).to_dict()
+    some = kst.plan_capacity(rate="50M", users="1G", operations="15k").to_dict()
+    assert some == kst.plan_capacity(rate=5e7, users=1e9, operations=15_000).to_dict()
+
+
+def test_machines_may_cost_nothing() -> None:
+    assert kst.plan_capacity(**STORY, price=0)["a month"] == 0
+    told = given("capacity", "--rate", "1M", "--price", 0)
+    assert (told.code, told.err) == (0, "")
+    assert "a month" in told.out
+
+
+def test_processes_take_memory_beside_rocksdb_for_each_core_that_is_wanted() -> None:
+    """2.2 GiB on two cores, as in docs/speed.md."""
+    for engine in ENGINES:
+        plan = kst.plan_capacity(**STORY, engine=engine, memory_bytes=2 << 30)
+        processes = plan["cores"] * 2.2 / 2 * (1 << 30)
+        assert plan["processes' memory"] == pytest.approx(processes)
+        assert [*plan.needed] == ["cores", "disk", "memory"]
+        assert plan.needed["memory"] == ceil((processes + plan["RocksDB's memory"]) / (2 << 30))
+
+
+def test_this_toolkit_plans_the_windows_that_a_live_run_keeps() -> None:
+    """What a bucket holds as time goes on: what is planned, and up to twice that."""
+    windows = ("1 minute", "1 hour", "2 hours")
+    plan = kst.plan_capacity(rate=1e6, windows=windows)
+    counters = Traffic.counters
+    law = zipf(1e6, users=2e7, actions=[1] * 8)
+    watched, held = Watched(Cascade(*windows), live=True, now_ms=0), []
+    for minute in range(720):
+        watched.now_ms = (minute + 1) * 60_000
+        watched.take([("Anna", minute * 60_000, "read")])
+        bucket = Bucket(watched.cascade, watched.blocks, 0, 1, live=True)
+        levels = [bucket.segments(level) for level in range(3)]
+        held.append([sum(len(each.at(start)) for start in each.starts()) for each in levels])
+    middle, most = np.median(held[360:], axis=0), np.max(held, axis=0)
+    for label, size_s, typical, peak in zip(windows, (60, 3_600, 7_200), middle, most, strict=True):
+        kept = plan[f"rows of {label}"] / counters(law, size_s)
+        assert kept <= round(typical) <= peak <= 2.1 * kept
+    longer = kst.plan_capacity(rate=1e6, windows=windows, retention="1 day")
+    assert longer["rows of 1 hour"] == pytest.approx(25 * counters(law, 3_600), rel=1e-3)
 
 
 def test_a_plan_grows_with_what_it_is_of() -> None:
@@ -100,18 +145,18 @@ def test_a_plan_grows_with_what_it_is_of() -> None:
 
 def test_kafka_streams_keeps_rows_in_segments_and_all_of_its_instances_take_memory() -> None:
     plan = kst.plan_capacity(rate=1e6, users=1e6, partitions=40, engine="kafka_streams")
-    instances = 40 * 3 * 3
-    each = kst.plan_memory("kafka_streams", partitions=40, segments=3, stores=3).total_bytes
+    instances = 40 * (3 + 2 + 2)  # of an hour and a day, no three segments have a window's start
+    each = kst.plan_memory("kafka_streams", partitions=40, segments=7).total_bytes
     assert each is not None
     filters = sum(t.value for t in plan.terms if t.term.startswith("rows of ")) * 10 / 8
     assert each + filters < plan["RocksDB's memory"] < each + 2 * filters  # and index blocks
     assert f"{instances:,} RocksDB instances" in str(plan)
     rows = sum(t.value for t in plan.terms if t.term.startswith("rows of "))
-    assert plan["state"] == pytest.approx(60 * rows)
+    assert plan["state"] == pytest.approx(45 * rows)
     interval, retention = 330, 660  # of a minute's windows: half of what they are kept
     share = interval / (interval + retention)
-    assert plan["a segment of 1 minute"] == pytest.approx(60 * share * plan["rows of 1 minute"])
-    assert plan["a segment of 1 day"] == pytest.approx(60 * 8e6)  # all of a day, by its start
+    assert plan["a segment of 1 minute"] == pytest.approx(45 * share * plan["rows of 1 minute"])
+    assert plan["a segment of 1 day"] == pytest.approx(45 * 8e6)  # all of a day, by its start
     in_topics = 8e6 * (1 + 1 / 144 + 1)  # of a day, ten minutes, and 24 hours that topics add
     in_topics += 8e6 * (1 + 1 / 6 + 24) + plan["rows of 1 minute"] / 16.5 * (11 + 24 * 60)
     assert plan["topics keep"] == pytest.approx(3 * 53 * in_topics, rel=0.001)
@@ -123,8 +168,8 @@ def test_kafka_streams_keeps_rows_in_segments_and_all_of_its_instances_take_memo
         rate=1e6, partitions=40, engine="kafka_streams", retention="0 seconds"
     )
     segments = [each.formula.split()[-2] for each in short.terms if "rows of" in each.term]
-    assert segments == ["2", "3", "3"]
-    assert f"{40 * 8:,} RocksDB instances" in str(short)
+    assert segments == ["2", "2", "2"]
+    assert f"{40 * 6:,} RocksDB instances" in str(short)
 
 
 def test_what_is_added_up_for_longer_than_a_window_is_a_counter_of_each_window() -> None:
@@ -209,6 +254,16 @@ def test_a_sweep_has_a_plan_for_each_value() -> None:
         ({"standbys": -1}, "standbys is -1"),
         ({"salt": 0}, "salt is 0"),
         ({"windows": ["1 minute", "session 30 minutes"]}, "session 30 minutes can't be planned"),
+        ({"rate": None}, "rate is None"),
+        ({"rate": 1e31}, "rate is 1e\\+31"),
+        ({"users": "many"}, "'many' is no number"),
+        ({"users": 0.5}, "by 0.5 users"),
+        ({"exponent": float("inf")}, "exponent is inf"),
+        ({"exponent": -1}, "exponent is -1"),
+        ({"key_share": float("nan")}, "key_share is nan"),
+        ({"price": -1}, "price is -1"),
+        ({"cores": 10**400}, "cores is too large"),
+        ({"batch": 0.5}, "0.5 is not a duration"),
     ],
 )
 def test_figures_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str) -> None:

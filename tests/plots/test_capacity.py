@@ -14,7 +14,7 @@ def test_a_plan_is_drawn_as_stores_after_each_step_and_machines_by_resource() ->
     assert row_names(axes)[4:] == [
         "machines for cores",
         "machines for disk",
-        "machines for RocksDB's memory",
+        "machines for memory",
     ]
     stores = [f"{ceil(each.stores):,}" for each in PLAN.savings]
     assert texts(axes) == [*stores, *(f"{each:,}" for each in PLAN.needed.values())]
@@ -29,7 +29,7 @@ def test_a_plan_is_drawn_as_stores_after_each_step_and_machines_by_resource() ->
 
 def test_a_sweep_has_a_line_for_each_resource() -> None:
     axes: Any = drawn(PLAN.sweep("rate", [1e5, 1e6, 1e8]).plot())
-    assert legend(axes) == ["cores", "disk", "RocksDB's memory", "largest partition, in cores"]
+    assert legend(axes) == ["cores", "disk", "memory", "largest partition, in cores"]
     assert [*axes.lines[0].get_xdata()] == [1e5, 1e6, 1e8]
     assert axes.get_xscale() == axes.get_yscale() == "log"
     assert seen(axes).startswith("1 machine for rate 100,000, 169 for rate 100,000,000")

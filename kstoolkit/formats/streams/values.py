@@ -321,8 +321,7 @@ def _places(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[int, str]]:
     """Return where the headers of rows lie, where each row goes on behind them, and what is wrong.
 
-    A header is a row, where its name begins and has ended, where its value does, and 1 if that is
-    null.
+    A header is a row: where its name begins and has ended, where its value does, 1 if that is null.
     """
     places, after, done = _read_at_once(values, rows)
     found, problems = [places], dict[int, str]()

@@ -212,8 +212,7 @@ class Circumstances(TypedDict, total=False):
     pid
         The writer's process, on this machine.
     open_files_limit
-        How many files the writer may open; None: what its metrics tell, or its process if ``pid``
-        says which.
+        How many files the writer may open; None: what its metrics, or its process ``pid``, tell.
     metrics
         What the writer's engine tells of its stores, by ``kst.read_metrics`` or
         ``kst.read_progress``.

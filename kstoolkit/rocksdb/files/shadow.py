@@ -383,8 +383,7 @@ class Shadow:
     def _fill(self, original: Path, others: Sequence[Path]) -> None:
         """Take over the store's files: those that never change before and after those that do.
 
-        What a compaction removes in between is not needed, or missed at the opening, which is then
-        done again.
+        What a compaction removes in between is not needed, or missed at the opening, then repeated.
         """
         aliases = shared_names(original)
         self.files.hold(_immutable(original, others, aliases))

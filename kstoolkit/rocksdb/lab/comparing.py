@@ -131,6 +131,7 @@ def _trial_request(
     told = {"name": profile.name, "options": profile.options(), "unknown": dict(profile.unknown)}
     return {
         "workload": workload.to_dict(),
+        "course": workload.was and workload.was.course,
         "profile": told,
         "rows": None if rows is None else str(rows),
         "path": str(path),
@@ -326,8 +327,7 @@ def compare_profiles(
         Where to leave them instead, each with its log in a folder of its profile's name, to be
         looked into; made if it isn't there. What an earlier comparison kept there is replaced.
     progress, listener
-        Whether to show a bar on stderr, by default if that is a terminal; who hears how it goes,
-        and may cancel it.
+        Whether to show a bar on stderr, by default if a terminal; who hears of it, and may cancel.
 
     Raises
     ------
@@ -339,8 +339,7 @@ def compare_profiles(
         If a store can't be kept: something else has its place.
     TrialFailed
         If a trial comes to no end: its process fails or is killed, or no write gets through; a
-        ``TrialCancelled`` if the listener cancelled it. The ``found`` of the error has the trials
-        before it.
+        ``TrialCancelled`` if the listener cancelled it. Its ``found`` has the trials before it.
 
     Examples
     --------

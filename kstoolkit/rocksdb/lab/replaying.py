@@ -2,26 +2,27 @@
 
 ::
 
-    the log      each flush: entries in, rows out ──▶ how often keys come twice ──▶ a law of keys
-                 files made and removed, jobs     ──▶ what it cost: amplification, peak disk
+    the log      flushes, merges: writes in, rows left ──▶ how often keys come twice ──▶ a law
+                 files made and removed, jobs          ──▶ what it cost: amplification, peak disk
     the files    keys, sizes of values, how far they compress
 
 Which key was written when, no log tells. So keys are those that the store holds, written as often
-as a law has it, the n-th ``n ** -s`` as often as the first: ``s`` is that by which as many rows are
-left of a flush as there were. All that was written has to be told: a log that begins later than its
-store, or none at level INFO, tells too little.
+as a law has it by which as many rows are left of so many writes as there were: of those of a flush,
+and of the more that merges have. All that was written has to be told: a log that begins later than
+its store, or none at level INFO, tells too little.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kstoolkit.errors import InputError
 from kstoolkit.records import Record, Source, counted, of_source
-from kstoolkit.rocksdb.log.lines import event_of, number_in
+from kstoolkit.rocksdb.log.lines import event_of, list_in, number_in
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -32,13 +33,14 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.lines import Event
     from kstoolkit.rocksdb.store import Store
 
-    Counts = NDArray[np.int64]
+    Keys = Sequence[bytes]
+    Value = tuple[int, float]
 
 _MOST_WRITES, _MOST_KEYS = 20_000_000, 2_000_000
-_ENTRIES = ("num_entries", "total_num_input_entries")
-"""What a flush has of writes; the second since RocksDB 10.4."""
-_STEPS, _STEEPEST = 40, 4.0
-_MOVED = 0.5
+_ENTRIES, _OFFSETS = ("num_entries", "total_num_input_entries"), "offsets"
+"""What a flush has of writes (the second since RocksDB 10.4); a family of Kafka Streams' own."""
+_STEPS, _RATES, _RAREST = 400, 60, 0.1
+_MOVED, _AT_WORK, _OFF = 0.5, 0.9, 0.2
 _AT_ONCE = 1_000
 
 
@@ -56,8 +58,9 @@ class LoggedWork(Record):
         The most that SST files took together, and what they took at the end.
     stalls
         How often writers had to wait, or were slowed down.
-    flushed
-        Entries of each flush, and the rows that were left of them.
+    left, course
+        Writes, and the rows that were left of them, of each flush, and each merge with new files;
+        writes until each flush, and how many would have come by then if they came evenly.
     """
 
     writes: int = of_source(Source.LOG)
@@ -70,7 +73,8 @@ class LoggedWork(Record):
     peak_sst_bytes: int = of_source(Source.LOG)
     sst_bytes: int = of_source(Source.LOG)
     stalls: int = of_source(Source.LOG)
-    flushed: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    left: tuple[tuple[float, int], ...] = field(default=(), repr=False)
+    course: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
 
     @property
     def sentence(self) -> str:
@@ -97,24 +101,37 @@ def logged_work(store: Store) -> LoggedWork:
     if not told.flushed:
         raise _untold(store, "it tells of no flush: its level is too high, or none came")
     if told.first > told.flushed[0][0]:  # of what is overwritten at once, the last is left
-        raise _untold(
-            store, f"it begins with write {told.first:,}; what was before is rotated away"
-        )
+        raise _untold(store, f"it begins with write {told.first:,}; what was before is gone")
     flushes, compactions = told.written["flush"], told.written["compaction"]
-    began = told.first_flush if told.began is None else told.began
+    began = told.times[0] if told.began is None else told.began
+    stalled = [each.at.timestamp() if each.at else began for each in log.stalls()]
     return LoggedWork(
         writes=sum(entries for entries, _ in told.flushed),
         deletes=told.deletes,
-        seconds=max(told.last_flush - began, 1e-3),
+        seconds=max(told.times[-1] - began, 1e-3),
         num_flushes=len(told.flushed),
         flush_bytes=flushes,
         compaction_write_bytes=compactions,
         write_amplification=(flushes + compactions) / max(flushes, 1),
         peak_sst_bytes=told.peak,
         sst_bytes=sum(told.live.values()),
-        stalls=len(log.stalls()),
-        flushed=tuple(told.flushed),
+        stalls=len(stalled),
+        left=(*told.flushed, *told.all_merged()),
+        course=_course(told.flushed, np.array([began, *told.times]), stalled),
     )
+
+
+def _course(
+    flushed: Sequence[tuple[int, int]], times: NDArray[np.float64], stalled: Sequence[float]
+) -> tuple[tuple[float, ...], ...]:
+    """Return the course; what had to wait is due at once, but for where nothing came for long."""
+    took = np.maximum(np.diff(times), 0.0)
+    if stalled:
+        waited = np.unique(np.searchsorted(times[1:-1], stalled))
+        took[waited] = np.maximum(took[waited] - np.quantile(took[waited], _AT_WORK), 0.0)
+    written = np.cumsum([0, *(entries for entries, _ in flushed)])
+    evenly = np.cumsum([0.0, *took]) * written[-1] / max(times[-1] - times[0], 1e-3)
+    return tuple(written.tolist()), tuple(evenly.tolist())
 
 
 def _untold(store: Store, why: str) -> InputError:
@@ -127,69 +144,96 @@ class _Told:
 
     def __init__(self) -> None:
         self.began: float | None = None
-        self.first_flush = self.last_flush = 0.0
         self.first, self.deletes, self.peak = 0, 0, 0
         self.flushed: list[tuple[int, int]] = []
+        self.times: list[float] = []
         self.live: dict[int, int] = {}
         self.written = {"flush": 0, "compaction": 0}
-        self._kinds: dict[int, str] = {}
-        self._entries: dict[int, int] = {}
+        self._begun: dict[int, tuple[int, float]] = {}
+        self._merged: list[tuple[float, int, int]] = []
+        self._merges: dict[int, tuple[float, bool, dict[int, tuple[int, int]]]] = {}
+        self._of: dict[int, float] = {}  # how many writes each file is made of
 
     def take(self, event: Event) -> None:
         """Take in an event."""
         name, job = event.get("event"), number_in(event, "job") or 0
+        self.now = (number_in(event, "time_micros") or 0) / 1e6
         if name == "flush_started":
             self._begin(event, job)
         elif name == "compaction_started":
-            self._kinds[job] = "compaction"
-        elif name == "table_file_creation":
+            self._merge(event, job)
+        elif name == "compaction_finished":
+            self._merge_ended(job)
+        elif name == "table_file_creation" and event.get("cf_name") != _OFFSETS:
             self._made(event, job)
         elif name == "table_file_deletion":
             self.live.pop(number_in(event, "file_number") or -1, None)
 
     def _begin(self, event: Event, job: int) -> None:
         found = (number_in(event, name) for name in _ENTRIES)
-        self._kinds[job] = "flush"
-        self._entries[job] = next((each for each in found if each is not None), 0)
+        self._merges.pop(job, None)  # a store that is opened again counts its jobs anew
+        self._begun[job] = next((each for each in found if each is not None), 0), self.now
         self.deletes += number_in(event, "num_deletes") or 0
-        self.last_flush = (number_in(event, "time_micros") or 0) / 1e6
-        self.first_flush = self.first_flush or self.last_flush
+
+    def _merge(self, event: Event, job: int) -> None:
+        files = {name: list_in(event, name) for name in event if name.startswith("files_L")}
+        entries = sum(self._of.get(each, 0) for some in files.values() for each in some)
+        self._merges[job] = entries, "files_L0" in files, {}  # flushes have keys of all ranges
+
+    def _merge_ended(self, job: int) -> None:
+        entries, is_whole, made = self._merges.pop(job, (0, False, {}))
+        rows, deletes = (sum(each) for each in zip((0, 0), *made.values(), strict=True))
+        self._of |= {name: entries * number / rows for name, (number, _) in made.items() if rows}
+        if is_whole and rows:
+            self._merged.append((entries, rows, deletes))
+
+    def all_merged(self) -> list[tuple[float, int]]:
+        """Return the writes of merges, and how many keys they were of, those that are gone too."""
+        there = 1 - self.deletes / max(sum(entries for entries, _ in self.flushed), 1)
+        told = ((n, rows if deletes else round(rows / there)) for n, rows, deletes in self._merged)
+        return [(max(n, keys), keys) for n, keys in told]
 
     def _made(self, event: Event, job: int) -> None:
-        size, properties = number_in(event, "file_size") or 0, event.get("table_properties")
-        kind = self._kinds.get(job, "flush")
-        self.written[kind] += size
-        self.live[number_in(event, "file_number") or -1] = size
+        size, properties = max(number_in(event, "file_size") or 0, 0), event.get("table_properties")
+        name, merge = number_in(event, "file_number") or -1, self._merges.get(job)
+        self.written["compaction" if merge else "flush"] += size
+        self.live[name] = size
         self.peak = max(self.peak, sum(self.live.values()))
-        if kind == "flush" and isinstance(properties, dict) and size:
+        if not isinstance(properties, dict) or not size:
+            return
+        names = ("num_entries", "num_deletions")
+        left, deletes = (number_in(properties, each) or 0 for each in names)
+        if merge is not None:
+            merge[2][name] = left, deletes
+        else:
             self.first = self.first or number_in(event, "smallest_seqno") or 1
-            left = number_in(properties, "num_entries") or 0
-            self.flushed.append((max(self._entries.pop(job, left), left), left))
+            entries, at = self._begun.pop(job, (left, self.now))
+            self.flushed.append((max(entries, left), left))
+            self.times.append(at)
+            self._of[name] = max(entries, left)
 
 
 def drawn_again(store: Store, *, seed: int) -> tuple[LoggedWork, DrawnAgain]:
     """Return what was written to a store, by its log, and a draw of rows like those."""
     was, ssts = logged_work(store), store.ssts()
     if was.writes > _MOST_WRITES:
-        raise _untold(
-            store, f"it has {was.writes:,} writes, of which {_MOST_WRITES:,} are replayed"
-        )
+        raise _untold(store, f"it has {was.writes:,} writes, and {_MOST_WRITES:,} are the most")
+    if abs(was.sst_bytes - (there := sum(each.size_bytes for each in ssts))) > _OFF * there:
+        files = f"{format_bytes(was.sst_bytes)} of SST files, and {format_bytes(there)} are there"
+        raise _untold(store, f"it tells of {files}")
     if sum(each.num_merge_operands or 0 for each in ssts):
         raise _untold(store, "it merges values, which the lab does not")
     keys = _keys(store, was.deletes / was.writes)
     compactions = store.log(since=0).compactions()
-    moved = sum(each.moved for each in compactions)
-    is_ordered = len(compactions) > 0 and moved > _MOVED * len(compactions)
+    is_ordered = sum(each.moved for each in compactions) > _MOVED * len(compactions)
     return was, DrawnAgain(was, keys, is_ordered=is_ordered, value=_value(ssts), seed=seed)
 
 
 def _keys(store: Store, deleted: float) -> list[bytes]:
     """Return the keys there are, and as many beside them as are deleted at a time."""
-    keys = []
-    for key, _ in store.iter_rows():
-        keys.append(key)
-        if len(keys) > _MOST_KEYS:
-            raise _untold(store, f"it has more than {_MOST_KEYS:,} keys")
+    keys = [key for key, _ in islice(store.iter_rows(), _MOST_KEYS + 1)]
+    if len(keys) > _MOST_KEYS:
+        raise _untold(store, f"it has more than {_MOST_KEYS:,} keys")
     if not keys:
         raise _untold(store, "there is no row any more whose key could be written")
     gone = round(len(keys) * deleted / max(1 - deleted, 1 / len(keys)))
@@ -213,13 +257,7 @@ class DrawnAgain:
     """Rows: keys by how often they are written, in the order of a draw, or in their own."""
 
     def __init__(
-        self,
-        was: LoggedWork,
-        keys: Sequence[bytes],
-        *,
-        is_ordered: bool,
-        value: tuple[int, float],
-        seed: int,
+        self, was: LoggedWork, keys: Keys, *, is_ordered: bool, value: Value, seed: int
     ) -> None:
         self._was, self._seed, self._is_ordered = was, seed, is_ordered
         self.value_bytes, self._dense = value
@@ -228,8 +266,8 @@ class DrawnAgain:
         self._keys = np.array(keys, object)
         if not is_ordered:
             self._keys = self._keys[draws.permutation(len(keys))]
-        weight = np.arange(1, len(keys) + 1) ** -_exponent(was.flushed, len(keys))
-        self._share = np.cumsum(weight) / weight.sum()
+        share = np.cumsum(_law(was.left, len(keys)))
+        self._share = share / share[-1]
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes | None]]:
         """Yield the rows, the same each time."""
@@ -248,15 +286,18 @@ class DrawnAgain:
                 yield key, None if is_gone else text + bytes(length - random)
 
 
-def _exponent(flushed: Sequence[tuple[int, int]], keys: int) -> float:
-    """Return how steep the law of keys is: as many rows are left of each flush as there were."""
-    entries, left = (np.array(each, np.float64) for each in zip(*flushed, strict=True))
-    ranks, low, high = np.arange(1, keys + 1, dtype=np.float64), 0.0, _STEEPEST
-    typical = float(np.median(entries))
-    wanted = float(left.sum() / entries.sum()) * typical
+def _law(left: Sequence[tuple[float, int]], keys: int) -> NDArray[np.float64]:
+    """Return how often each key is written, by which as many rows are left as there were.
+
+    Of n writes, ``sum(1 - exp(-n * rate))`` rows are left. How many keys have which rate is found
+    by the steps of Richardson (1972) and Lucy (1974), from as many writes of each rate.
+    """
+    writes, rows = (np.array(each, np.float64) for each in zip(*left, strict=True))
+    rates, sure = np.geomspace(_RAREST / writes.max(), 1, _RATES), writes.sum() / writes.max()
+    # How many keys there are, and that rates come to 1, is sure, and weighs as much as all else.
+    told = np.vstack([-np.expm1(-np.outer(writes, rates)), sure + 0 * rates, sure * keys * rates])
+    wanted, number = np.array([*rows, sure * keys, sure * keys]), 1 / rates / _RATES
     for _ in range(_STEPS):
-        middle = (low + high) / 2
-        share = ranks**-middle
-        expected = -np.expm1(-typical * share / share.sum()).sum()
-        low, high = (middle, high) if expected > wanted else (low, middle)
-    return low
+        number *= told.T @ (wanted / (told @ number)) / told.sum(axis=0)
+    places = np.rint(np.cumsum(number) / number.sum() * keys).astype(np.int64)
+    return np.repeat(rates, np.diff(places, prepend=0))

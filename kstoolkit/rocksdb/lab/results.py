@@ -33,8 +33,7 @@ class Trial(Record):
         Its name; which limit it met: ``"disk"`` if it ever took more than it might, else ``"time"``
         if it was not at rest when its time was up. None: it ended within both.
     finished, settled
-        Whether the last write was done; and whether flushes and compactions had come to an end,
-        too, when the figures were taken.
+        Whether the last write was done; and flushes and compactions had ended, too, by then.
     writes, deletes, gets, gets_found
         What was done: ``writes`` counts deletes too.
     user_bytes, live_bytes, live_rows, content_sha256
@@ -44,8 +43,7 @@ class Trial(Record):
         Bytes that flushes and compactions wrote, to those that flushes wrote, so 1 at the least;
         the WAL's are beside it. None if nothing was flushed: all still fitted the memtables.
     written_per_user_byte
-        The same bytes to ``user_bytes``: below 1 where memtables take in what is overwritten, or
-        files are compressed.
+        The same bytes to ``user_bytes``: below 1 by what memtables take in, or is compressed.
     read_amplification
         Bytes that came from files but for compactions (gets, and the ends of files that were
         opened), to the keys and values that gets returned.
@@ -53,21 +51,18 @@ class Trial(Record):
         Bytes of the SST files at the end, and the most that the store ever took, to
         ``live_bytes``. Compressed files may be below 1. None if there are no such files, or rows.
     blocks_per_get
-        Blocks read from files for each get, and for opening them; those that the cache held are
-        not among them.
+        Blocks read from files for each get, and for opening them; not those that the cache held.
     data_block_hit_ratio, index_block_hit_ratio, filter_block_hit_ratio
         Of the looks for a block in the cache, compactions' too: how many found it there. None if
         the kind lives outside the cache, or there is none.
     filter_usefulness
-        Of the times that a filter was asked: how often it was right, that a key is absent or is
-        there.
+        Of the times that a filter was asked: how often it was right, on absent keys or others.
     sorted_runs
         Runs that a get of an absent key has to look into at the end: level-0 files, and levels.
     num_files, num_entries, num_deletions
         Of the SST files at the end; entries are rows, older versions of them, and deletions.
     num_flushes, compaction_read_bytes
-        Memtables that became files, those that were left at the end too; bytes from files, without
-        blocks that the cache held.
+        Memtables that became files, the last ones too; bytes from files, not from the cache.
     peak_disk_bytes
         The most that the store's folder took, as it was looked at every 20 ms.
     stall_ms, num_stalls, longest_stall_ms
@@ -79,8 +74,7 @@ class Trial(Record):
     put_s, get_s, settle_s
         How long all puts and gets took, and the flushes and compactions that were left.
     peak_memtable_bytes, peak_block_cache_bytes, peak_table_readers_bytes, peak_resident_bytes
-        The most seen at any moment of the series, which need not coincide; the last is that of the
-        trial's process: Python and its packages too.
+        The most seen at any moment, which need not coincide; the last of the trial's process.
     tickers, unset
         RocksDB's own counters by its names, as ``store.advice(tickers=...)`` takes them; the
         profile's options that rocksdict could not set, and why.
@@ -144,6 +138,12 @@ class Trial(Record):
     tickers: dict[str, int] = field(default_factory=dict)
     unset: dict[str, str] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def stalls(self) -> int:
+        """How often any of these conditions came about: so many lines has a log of them."""
+        causes = ("memtable_limit", "l0_file_count_limit", "pending_compaction_bytes")
+        return sum(getattr(self, f"{c}_{what}") for c in causes for what in ("delays", "stops"))
 
     def __repr__(self) -> str:
         amplified = ", ".join(
@@ -399,8 +399,7 @@ class Listener:
     def begin(self, workload: Workload, profiles: Sequence[str]) -> None:
         """Learn what is written, and under which profiles, before the first one's trial.
 
-        The workload has the number of its writes, also if it replays rows; profiles are in the
-        order of their trials.
+        The workload has the number of its writes, replayed ones too; profiles come in their order.
         """
 
     def hear(self, moment: Moment) -> None:

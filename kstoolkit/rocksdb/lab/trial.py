@@ -314,7 +314,7 @@ class _TriedStore:
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.workload = Workload(**request["workload"], rows=() if request["rows"] else None)
-        self.rows = request["rows"]
+        self.rows, self.course = request["rows"], request["course"]
         name, unknown = request["profile"]["name"], request["profile"]["unknown"]
         options = request["profile"]["options"] | {"statistics": True}
         self.profile = Profile(name=name, unknown=unknown, **options)
@@ -392,7 +392,9 @@ class _TriedStore:
         """Wait until the next batch is due, or the trial is to stop."""
         pace = self.workload.writes_per_second
         if pace is not None:
-            _told_to_stop(within_s=max(self.began + self.meter.writes / pace - perf_counter(), 0.0))
+            done = self.meter.writes
+            due = self.began + (np.interp(done, *self.course) if self.course else done) / pace
+            _told_to_stop(within_s=max(due - perf_counter(), 0.0))
 
     def _tell_if_due(self) -> None:
         if perf_counter() - self.told >= _MOMENT_S:

@@ -71,8 +71,7 @@ class Workload:
         A pace to hold, over each thousand, if RocksDB can; None: as fast as it takes them. A store
         that is written faster than it can compact has debts, and takes the more disk.
     seed, rows
-        The same seed gives the same rows and gets. Keys and values (None: delete the key) to
-        replay, in their order; read once.
+        The same seed gives the same rows and gets. Keys and values (None: delete) to replay, once.
     was
         Of what a log tells, what it cost then: see :meth:`from_log`.
 
@@ -98,8 +97,7 @@ class Workload:
         """Return what was written to a store, as its own log and files tell.
 
         Keys are those of its rows, written as often, in a law that leaves as many rows of a flush,
-        at the pace that the log tells, or faster if that takes more than ``within_s`` seconds. What
-        it cost then is ``was``.
+        in the course that the log tells, or faster to end ``within_s``. What it cost is ``was``.
 
         Raises
         ------

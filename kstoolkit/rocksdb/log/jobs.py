@@ -515,11 +515,9 @@ class Stall(Record):
     condition, rate_bytes
         ``"delayed"``, to so many bytes a second, or ``"stopped"``.
     cause
-        ``"memtable limit"``, ``"L0 file count limit"`` or ``"pending compaction bytes"``; None if
-        the message names another.
+        ``"memtable limit"``, ``"L0 file count limit"``, ``"pending compaction bytes"``, or None.
     amount, limit
-        How many memtables (of at most ``limit``) or level-0 files there were, or how many bytes
-        were to be compacted.
+        How many memtables (of ``limit``) or level-0 files there were, or bytes to be compacted.
     duration_ms
         How long it lasted: the log doesn't tell.
     store
@@ -615,8 +613,7 @@ class LoggedError(Record):
     level
         ``"fatal"``, ``"error"``, or ``"warn"``.
     cause
-        ``"no space left"``, ``"corruption"``, ``"io error"``; ``"background error"`` if it names no
-        other; ``"other error"``.
+        ``"no space left"``, ``"corruption"``, ``"io error"``, ``"background error"`` or others.
     text
         The line, in RocksDB's words.
     """

@@ -15,8 +15,7 @@ An event is ``EVENT_LOG_v1 {"time_micros": …, "job": 3, "event": …}``: it ca
 local time of its line, and the difference, to a quarter of an hour, is the writer's zone. It is
 learned anew at each event, as clocks change twice a year.
 
-Into every file that RocksDB begins it writes the same head: its version and the options. It is read
-up to the first event.
+Into every file RocksDB writes the same head, its version and options; read up to the first event.
 """
 
 from __future__ import annotations
@@ -73,8 +72,7 @@ class LogLine:
     message of the line before, and is as it is. It was ``written`` by the clock on the writer's
     wall (naive), or ``in_utc``, as Spark's JSON says. The ``level`` is ``"debug"``, ``"info"`` (in
     a LOG a header too), ``"warn"``, ``"error"``, ``"fatal"`` or ``"header"``. No ``column_family``:
-    it is of the store as a whole. A ``native`` one Spark handed on; ``store`` is which of its own,
-    where its logger says it.
+    it is of the store as a whole. A ``native`` one Spark handed on; ``store`` is which, if told.
     """
 
     text: str
@@ -248,8 +246,7 @@ _WHAT = (
 def log_files(path: str | os.PathLike[str]) -> list[Path]:
     """Return the files of a log, oldest first.
 
-    Those of a store, in its folder and its ``db_log_dir``; or those of Spark in a folder that is no
-    store; or the file itself.
+    Those of a store, in its folder and ``db_log_dir``; of Spark in another folder; or the file.
     """
     place = Path(path)
     try:

@@ -139,8 +139,7 @@ class StatsDump(Record):
     at, uptime_s
         When (UTC), and how long after the store was opened.
     stalled_s, stalled_percent, interval_stalled_s, interval_stalled_percent
-        For how long writers had to wait since then, and which share of the time; and the same since
-        the dump before.
+        How long writers had to wait since then, and which share that is; the same since the last.
     stall_counts
         How often, by cause, for each column family and for ``"the store"``.
     pending_compaction_bytes
@@ -395,8 +394,7 @@ def write_amplification(
 ) -> WriteAmplification:
     """Return the write amplification of what ended in a span; ``until`` is outside.
 
-    ``untold`` is why the log can't tell of any: then every figure is unknown. A time without a zone
-    is a ConfigurationError.
+    ``untold`` is why the log can't tell: no figure is known. A time without a zone is an error.
 
     >>> write_amplification([]).unknown["write_amplification"]
     'no flush ended in the span'

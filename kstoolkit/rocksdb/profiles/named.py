@@ -36,8 +36,7 @@ def bounded_memory(total_bytes: int, stores: int) -> Profile:
     Raises
     ------
     ConfigurationError
-        If one is no whole number, there are no stores, or less room for each one's memtables than
-        RocksDB takes.
+        If one is no whole number, there are no stores, or too little room for each one's memtables.
 
     Examples
     --------

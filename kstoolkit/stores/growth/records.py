@@ -244,8 +244,7 @@ class CheckpointUse(Record):
     eviction
         What takes rows out of it.
     batch_at_ms, watermark_ms
-        The clock and the watermark that the latest micro-batch ran with, epoch ms UTC; None: the
-        query has none.
+        The clock and watermark of the latest micro-batch, epoch ms UTC; None: there is none.
     num_versions, oldest_version, newest_version
         The versions that can be read.
     num_snapshots, snapshots_bytes, num_changelogs, changelogs_bytes, num_others, others_bytes

@@ -103,8 +103,7 @@ class HasRows(ABC):
         window
             Rows of the window or session that starts at this moment.
         since, until
-            Rows from, and before, a moment: that of the window's start, or without windows the
-            row's own.
+            Rows from, and before, a moment: of the window's start, or without windows of the row.
         limit
             At most so many; None: all.
         key_serde, value_serde

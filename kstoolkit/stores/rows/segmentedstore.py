@@ -387,8 +387,7 @@ class SegmentFolders:
 def segment_folders(folder: Path) -> SegmentFolders | None:
     """Return the segments in a folder; None if there are none, or it is a RocksDB itself.
 
-    If only their names tell whose they are, and they are those of several stores, it is a
-    NoStoreError.
+    If only names tell whose they are, and those are of several stores: NoStoreError.
     """
     with translated(folder):
         if not folder.is_dir() or (folder / "CURRENT").exists():

@@ -13,10 +13,11 @@ from rocksdict import Rdict
 
 import kstoolkit as kst
 from kstoolkit.errors import InputError
-from kstoolkit.rocksdb.lab.replaying import LoggedWork, logged_work
+from kstoolkit.rocksdb.lab.replaying import _law, logged_work
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.named import profile_named
 from tests.cli.commands import given, rows
+from tests.rocksdb.lab.replayed import off, replayed
 from tests.stores.kafkastreams.archives import states
 
 if TYPE_CHECKING:
@@ -97,11 +98,6 @@ def test_a_store_that_was_opened_several_times_is_told_by_all_of_its_logs(tmp_pa
     assert off(workload.was.write_amplification, now.write_amplification) < 0.25
 
 
-def off(was: float, now: float | None) -> float:
-    assert now is not None
-    return abs(now / was - 1)
-
-
 @pytest.mark.parametrize(
     ("law", "name", "deletes"),
     [
@@ -118,16 +114,12 @@ def test_a_store_s_own_profile_reproduces_what_it_had_to_do(
 ) -> None:
     profile = profile_named(name).changed(**SMALL)
     drive(tmp_path / "store", law, profile, deletes=deletes)
-    with open_store(tmp_path / "store") as store:
-        workload = kst.Workload.from_log(store)
-        was = workload.was
-        [now] = kst.compare_profiles(workload, [profile], progress=False)
-    assert isinstance(was, LoggedWork)
+    was, now, replay = replayed(tmp_path / "store", tmp_path / "kept")
     assert was.writes == now.writes == WRITES
     assert off(was.num_flushes, now.num_flushes) < 0.25
     assert off(was.flush_bytes, now.flush_bytes) < 0.25
     assert off(was.write_amplification, now.write_amplification) < 0.25
-    assert off(was.peak_sst_bytes, now.peak_disk_bytes) < 0.25
+    assert off(was.peak_sst_bytes, replay.peak_sst_bytes) < 0.25
     assert abs(was.deletes / was.writes - now.deletes / now.writes) < 0.01
 
 
@@ -187,6 +179,42 @@ def test_a_log_that_begins_later_than_its_store_can_t_be_replayed(untold: Path) 
     cut(untold, keep=200)
     with open_store(untold) as store, pytest.raises(InputError, match="begins with write"):
         kst.Workload.from_log(store)
+
+
+def test_a_log_that_ends_before_its_store_can_t_be_replayed(untold: Path) -> None:
+    """As where its writer was killed, and the last lines were in memory alone."""
+    lines = (untold / "LOG").read_text().splitlines(keepends=True)
+    (untold / "LOG").write_text("".join(lines[: len(lines) // 2]))
+    with open_store(untold) as store, pytest.raises(InputError, match="of SST files, and"):
+        kst.Workload.from_log(store)
+    told = given("compare-profiles", "write_heavy", "--replay-log", untold)
+    assert told.code == 2
+    assert "it tells of " in told.err
+
+
+def test_sizes_below_nothing_are_none(untold: Path) -> None:
+    log = (untold / "LOG").read_text().replace('"file_size": ', '"file_size": -')
+    (untold / "LOG").write_text(log)
+    with open_store(untold) as store, pytest.raises(InputError, match="tells of no flush"):
+        kst.Workload.from_log(store)
+
+
+def test_small_flushes_beside_large_ones_change_no_law() -> None:
+    """Since Kafka Streams 4.3 each flush of rows comes with one of a few offsets."""
+    large = [(1_000, 450)] * 6
+    rates = _law(large, 600)
+    assert len(rates) == 600
+    assert -np.expm1(-1_000 * rates).sum() == pytest.approx(450, rel=0.02)
+    assert _law([*large, *[(5, 5)] * 7], 600) == pytest.approx(rates, rel=0.2)
+
+
+def test_a_law_that_merges_tell_of_has_as_many_keys_of_each_rate() -> None:
+    """Of few that come often, and many that come seldom, a flush alone tells less."""
+    rates = np.repeat([0.9 / 3_000, 0.1 / 57_000], [3_000, 57_000])
+    writes = (6_000, 12_000, 30_000, 90_000, 300_000)
+    left = [(n, int(-np.expm1(-n * rates).sum())) for n in writes]
+    found = np.sort(_law(left, 60_000))[::-1]
+    assert found[:3_000].sum() / found.sum() == pytest.approx(0.9, abs=0.05)
 
 
 def test_a_log_without_flushes_can_t_be_replayed(

@@ -1,0 +1,62 @@
+"""Replays beside what real stores of Kafka Streams had to do."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tests.rocksdb.lab.drivenstreams import Row, Stores, driven
+from tests.rocksdb.lab.replayed import off, replayed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from kstoolkit.kafka.broker import Broker
+
+WRITES, KEYS, AT_ONCE = 250_000, 50_000, 1_000
+INTERVAL_MS = 330_000  # of segments of a minute's windows that are kept for ten minutes more
+
+
+def events() -> Iterator[Row]:
+    """Yield events of users of whom some come often, by a beta law; a tenth deletes."""
+    draws = np.random.default_rng(3)
+    began_ms = (time.time_ns() // 1_000_000 - 3_600_000) // INTERVAL_MS * INTERVAL_MS
+    began_ms += -began_ms % 60_000  # the first minute that begins in the segment
+    for first in range(0, WRITES, AT_ONCE):
+        users = (KEYS * draws.beta(0.7, 2.5, AT_ONCE)).astype(np.int64).tolist()
+        gone, texts = (draws.random(AT_ONCE) < 0.1).tolist(), draws.bytes(24 * AT_ONCE)
+        for place, user in enumerate(users):
+            value = b"" if gone[place] else texts[24 * place : 24 * place + 24] + bytes(16)
+            at_ms = began_ms + (first + place) * 240_000 // WRITES
+            yield b"user|%08d" % user, value, at_ms
+
+
+@pytest.fixture(scope="module")
+def stores(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Stores:
+    names = ["plain", "timestamped", "windows"]
+    folder = tmp_path_factory.mktemp("driven")
+    return driven(broker, folder, events(), names, buffer=512 << 10)
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plain", "timestamped", "windows"])
+def test_a_real_store_of_kafka_streams_is_replayed_as_it_was(
+    name: str, stores: Stores, tmp_path: Path
+) -> None:
+    [path] = stores.segments(name) if name == "windows" else [stores.whole(name)]
+    was, now, again = replayed(path, tmp_path)
+    assert was.writes == now.writes == WRITES, "what its offsets took is none of its writes"
+    assert was.num_flushes > 24
+    assert off(was.num_flushes, now.num_flushes) < 0.25
+    assert off(was.flush_bytes, now.flush_bytes) < 0.25
+    assert off(was.write_amplification, now.write_amplification) < 0.25
+    # Whether a merge of all, which doubles it, comes before the end: of windows, which are new rows
+    # all the time, the replay can't know.
+    assert off(was.peak_sst_bytes, again.peak_sst_bytes) < (0.45 if name == "windows" else 0.25)
+    assert now.deletes / now.writes == pytest.approx(0.1 if name == "plain" else 0, abs=0.01)
+    assert max(was.stalls, now.stalls) < 5, "none, unless others take the disk and the cores"
