@@ -45,8 +45,7 @@ class TopicCounts:
     """What records tell of the windows of one size.
 
     A user's window with any ``counters`` has no others: what was known of it is void. Of those that
-    are ``gone``, the last record is a tombstone. ``changed_ms`` is when each count's window last
-    changed.
+    are ``gone``, the last record is a tombstone. ``changed_ms``: when each window last changed.
     """
 
     counters: Counters

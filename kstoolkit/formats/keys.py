@@ -8,8 +8,7 @@
 Start and size are signed, big-endian. The salt spreads users evenly over the key space, whatever
 they are called, and is a prefix of one length for blooms and hash indexes. A user's windows stand
 beside each other, in order of time; windows before 1970 sort behind the others. A replica's key is
-at least :data:`SHORTEST_REPLICA_KEY_BYTES` long, so shorter ones are free for what a store says of
-itself.
+at least :data:`SHORTEST_REPLICA_KEY_BYTES` long: shorter ones are what a store says of itself.
 
 A topic's key has the window's size behind it, as one topic holds the windows of all levels. The
 user's bytes are what is left between the first four and the last sixteen, so no text is mistaken

@@ -512,7 +512,9 @@ class _Planner:
         self.note("times what was measured", self.rate / engine.measured_at, "times", formula)
         formula = f"events x CPU an event x room to catch up / {_BUSY}, as busy as cores came to be"
         self.cores = cores = self.note("cores", self.rate * each * room / _BUSY / 1e6, "", formula)
-        self.needed["cores"] = ceil(cores / self.whole("cores"))
+        by_standby = records * 2 / engine.restored if engine.restored else 0  # of two cores
+        every = cores + self.standbys * self.rate * by_standby
+        self.needed["cores"] = ceil(every / self.whole("cores"))
         share = self.note("the largest partition's share", *self._largest())
         formula = "its share x cores; it has one"
         self.note("cores it wants", share * cores, "", formula)
@@ -631,6 +633,11 @@ class _Planner:
         self.note("with one", self.batch_s, "seconds", formula)
         costs = held["disk"] / (1 + self.standbys)
         self.note("a standby's disk", costs, "bytes", "as much as the state itself takes")
+        self.note("a standby's network", held["bytes"], "bytes/s", "what changelogs take in")
+        if engine.restored is not None:
+            cores = held["records"] * 2 / engine.restored
+            formula = f"records / {engine.restored:,.0f} a second, as restored by 2 cores"
+            self.note("a standby's cores", cores, "", formula, BENCHMARK)
 
     def money(self, machines: int) -> None:
         """Work out what the machines cost, if one has a price."""

@@ -69,8 +69,7 @@ class LevelState:
     A pass that is under way goes ``toward`` a position, in so many pieces (by the user's bucket),
     of which some are done; without one, ``toward`` is ``None``. ``segments`` says what is in each,
     by its start. ``changed_ms`` is the clock of the batch at ``position``, ``None`` if it is not
-    known. Segments that begin before ``expired_before_ms`` are not filled again. Times are epoch ms
-    UTC.
+    known. Segments from before ``expired_before_ms`` are not filled again. Times are epoch ms UTC.
     """
 
     window_ms: int

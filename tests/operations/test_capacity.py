@@ -340,3 +340,13 @@ def test_it_is_read_as_text_table_and_html() -> None:
         assert each.text in str(plan)
     assert len(plan.terms.to_pandas()) == len(plan.terms)
     assert "an update for each event" in plan._repr_html_()
+
+
+def test_a_standby_takes_what_changelogs_take_in_and_cores_to_put_it() -> None:
+    given: Any = {"rate": 1e7, "engine": "kafka_streams", "cores": 1}
+    alone, two = (kst.plan_capacity(**given, standbys=n) for n in (0, 2))
+    assert two["a standby's network"] == two["bytes"]
+    assert two["a standby's cores"] == pytest.approx(two["records"] / 136_500)
+    more = two.needed["cores"] - alone.needed["cores"]
+    assert more == pytest.approx(2 * two["a standby's cores"], abs=1)
+    assert "a standby's cores" not in [each.term for each in kst.plan_capacity(rate=1e6).terms]

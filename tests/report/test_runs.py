@@ -89,7 +89,7 @@ def test_of_many_incidents_the_first_are_described_and_all_are_counted(made: Mad
 
 
 def test_a_second_incident_of_a_user_comes_after_the_first_one_of_everybody(made: Made) -> None:
-    mine = [unusual("Anna", -9, window_start_ms=TEN + n * 9 * HOUR) for n in range(30)]
+    mine = [unusual("Anna", -9, window_start_ms=TEN + n * 100 * HOUR) for n in range(30)]
     others = [unusual(f"user {n:02}", -2, window_start_ms=TEN) for n in range(12)]
     made.findings(mine + others)
     told = [each.split(" ·")[0].lstrip("0123456789") for each in headings(page_of(made.run))]
@@ -476,12 +476,14 @@ def test_a_full_report_stays_small(tmp_path: Path) -> None:
     minutes = TEN + np.arange(10_000) * MINUTE
     drawn = np.random.default_rng(1).poisson(5, minutes.size)
     counts = list(zip(minutes.tolist(), drawn.tolist(), strict=True))
-    rows: Rows = {(at, "Anna", each): n for at, n in counts if n for each in actions}
+    three = [(user, each) for user in ("Anna", "Bo", "Cy") for each in actions]
+    rows: Rows = {(at, *who): n for at, n in counts if n for who in three}
     made.counts({MINUTE: rows})
-    flagged = [(at, n, each) for at, n in counts if n > 12 for each in actions]
-    made.findings([over("Anna", n, window_start_ms=at, action=each) for at, n, each in flagged])
+    flagged = [(at, n, *who) for at, n in counts if n > 12 for who in three]
+    made.findings([over(u, n, window_start_ms=at, action=each) for at, n, u, each in flagged])
     drawings = re.findall(r"<svg.*?</svg>", page_of(made.run).html, re.DOTALL)
-    assert len(drawings) == len(made.run.incidents()) == 15
+    assert len(drawings) == len(made.run.incidents()) == 3  # of a week each
+    assert min(len(each.findings) for each in made.run.incidents()) > 50
     assert max(map(len, drawings)) < 24_000
 
 

@@ -66,8 +66,7 @@ class StateChanges:
     """Some changes, in the order in which they were made.
 
     Kinds are :data:`PUT`, :data:`REMOVE`, :data:`APPEND` and :data:`_REMOVE_RANGE`. A key of a
-    range is its first, and its value the key that ends it; the value is null where a key was
-    removed.
+    range is its first, and its value the key that ends it; of a key that was removed it is null.
     """
 
     kind: NDArray[np.uint8]

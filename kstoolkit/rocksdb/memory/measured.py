@@ -93,8 +93,7 @@ def process_memory(pid: int | None = None) -> ProcessMemory:
     """Return the memory of a process; None is this one.
 
     If there is none of this number, it is an InputError; a ``pid`` that is no number of a process
-    is a ConfigurationError. Source of the figures: ``proc_pid_smaps(5)`` and ``proc_pid_status(5)``
-    of Linux.
+    is a ConfigurationError. Source: ``proc_pid_smaps(5)`` and ``proc_pid_status(5)`` of Linux.
     """
     if pid is not None:
         check_whole("pid", pid, least=1, hint="Give the number of a process that runs.")

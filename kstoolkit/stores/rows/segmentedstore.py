@@ -252,8 +252,7 @@ class SegmentedStore(InSegments, HasRows):
 
     Made by :func:`kstoolkit.open_store`, closed by ``with``. A few segments are opened at once, and
     show how they were then. Of more, each is opened when it is come to, and few stay open; one that
-    its writer drops meanwhile, as it has expired, is left out. So is one that is damaged, with a
-    warning.
+    its writer drops meanwhile, as it has expired, is left out; a damaged one too, with a warning.
 
     Parameters
     ----------
