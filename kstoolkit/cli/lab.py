@@ -125,9 +125,9 @@ def compare_profiles(
             found = compare(planned, tried, engine=engine and engine.value, **limits)  # type: ignore[arg-type] # by name
         except TrialFailed as failed:
             if failed.found:
-                _print(failed.found, as_json=as_json)
+                _print(failed.found, replay_log, as_json=as_json)
             raise
-    _print(found, as_json=as_json)
+    _print(found, replay_log, as_json=as_json)
 
 
 def _check_nothing_drawn(replay: str, /, **told: object) -> None:
@@ -156,7 +156,7 @@ def _replayed(path: str, window: str | None, stack: ExitStack) -> Iterable[tuple
     return stack.enter_context(open_store(path)).iter_rows()
 
 
-def _print(found: Comparison, *, as_json: bool) -> None:
+def _print(found: Comparison, own: str | None, *, as_json: bool) -> None:
     if as_json:
         for trial in found:
             series = [each.to_dict() for each in found.series if each.profile == trial.profile]
@@ -174,6 +174,9 @@ def _print(found: Comparison, *, as_json: bool) -> None:
         if was is not None and (was.stalls or any(trial.stalls for trial in found)):
             counts = ", ".join(f"{trial.profile} {trial.stalls:,}" for trial in found)
             say(f"Stalls, counted as its log does: {was.stalls:,} as it was; {counts}.")
+        for trial in found:
+            if was is not None and trial.profile == own and (far := trial.unlike(was)):
+                note(f"It can't be replayed well: under its own profile {far}.")
 
 
 def _tried_profile(name: str) -> Profile:

@@ -2,10 +2,12 @@
 
 Findings of one user (of a campaign: of its action) that touch in time are one incident, whatever
 their windows, actions and rules: its evidence. What recurs at about the same time of one of the
-next three days touches too, as a job of each night, or working day, does. How they came to be is
-replayed in the order in which they were told, a batch's findings at once::
+next three days touches too, as a job of each night, or working day, does. A third time within three
+days is no third incident. How they came to be is replayed in the order in which they were told, a
+batch's findings at once::
 
     told    nothing touches it        it opens an incident, whose id is made of it
+            two are within three days the nearer of them grows
             it touches one            that one grows, be it by an earlier time
             it touches several        the one that opened first goes on; the others are merged
 
@@ -70,8 +72,9 @@ CERTAINTIES = ("sure", "likely", "hint")
 _HOUR_MS = 3_600_000
 _APART = (23, 24, 25, 47, 48, 49, 71, 72, 73)
 _RECURS_HOURS = (*_APART, *(-hours for hours in _APART))
-"""How many hours later, or earlier, windows begin that tell of what recurs: within three days, so
-also over a weekend."""
+"""How many hours later, or earlier, what recurs begins: within three days, so over a weekend."""
+_NEAR_MS, _NEAR = 72 * _HOUR_MS, 2
+"""Within how long, and how many, incidents of one user take in what comes besides."""
 _SURE_FROM, _LIKELY_FROM = 9.0, 6.5
 _FEW_NAMED, _ID_BYTES = 3, 6
 _OF_PEAK = ("window", "window_start_ms", "ceiling", "expected_low", "expected_high")
@@ -583,23 +586,27 @@ class _Growth:
         self._start = integers(findings, "window_start_ms")
         party = _parties(findings)
         self._low, self._high = self._recurring(party, batch)
-        order = np.lexsort((self._low, party))
-        group = np.zeros(len(order), np.int64)  # what touches in the end
-        group[order[self._cuts(party[order], order)]] = 1
-        group[order] = np.cumsum(group[order])
+        group = self._groups(party, gap_ms)  # what touches in the end
         order = np.lexsort((self._start, self.end, self._low, batch, group))
         first = np.flatnonzero(np.diff(group[order], prepend=-1))
-        plain = np.logical_and.reduceat(self._touches(group[order], order), first)
         # Where all of a group touches what was told before it, it is one incident from the start.
+        plain = np.logical_and.reduceat(self._touches(group[order], order), first)
+        near = self._groups(party, max(gap_ms, _NEAR_MS))
+        most = np.bincount(near[order[first]], weights=np.where(plain, 1, _NEAR))
+        is_many = most[near] > _NEAR  # so many are near each other that they are replayed at once
+        plain &= ~is_many[order[first]]
         is_plain = plain[group[order]]
         self._of = np.cumsum(plain)[group[order[is_plain]]] - 1
         self._row, self._num_plain = order[is_plain], int(plain.sum())
         self._opened: list[int] = order[first[plain]].tolist()
         self._rows: list[list[int]] = []
         self._into: dict[int, int] = {}
+        which = np.where(is_many, -1 - near, group)
+        order = np.lexsort((self._start, self.end, self._low, batch, which))
+        order = order[~plain[group[order]]]
+        first = np.flatnonzero(np.diff(which[order], prepend=len(order)))
         for begin, end in pairwise([*first, len(order)]):
-            if not is_plain[begin]:
-                self._replay(order[begin:end], batch)
+            self._replay(order[begin:end], batch)
 
     def _recurring(self, party: Integers, batch: Integers) -> tuple[Integers, Integers]:
         """Return from when until when each finding touches others: of what recurs, to the other.
@@ -626,10 +633,13 @@ class _Growth:
         touches &= -_running(group, -begin) <= end[1:] + self.gap_ms
         return np.append(True, touches | (np.diff(group) > 0))[: len(order)]
 
-    def _cuts(self, party: Integers, order: Integers) -> Integers:
-        """Return where a finding follows that nothing before it touches."""
-        is_far = self._low[order][1:] > _running(party, self._high[order]) + self.gap_ms
-        return np.flatnonzero((np.diff(party) > 0) | is_far) + 1
+    def _groups(self, party: Integers, gap_ms: int) -> Integers:
+        """Return a number of what has no longer time than that between."""
+        group, order = np.zeros(len(party), np.int64), np.lexsort((self._low, party))
+        reach = _running(party[order], self._high[order]) + gap_ms
+        is_far = (np.diff(party[order]) > 0) | (self._low[order][1:] > reach)
+        group[order[1:]] = np.cumsum(is_far)
+        return group
 
     def _replay(self, rows: Integers, batch: Integers) -> None:
         """Take in what touches in the end, as it was told."""
@@ -637,11 +647,11 @@ class _Growth:
         for _, told in groupby(rows.tolist(), key=batch.__getitem__):
             for part in self._parts(list(told)):
                 low, high = int(self._low[part].min()), int(self._high[part].max())
-                near = [
-                    each
-                    for each, (begin, end) in now.items()
-                    if begin - self.gap_ms <= high and low <= end + self.gap_ms
-                ]
+                away = {each: max(begin - high, low - end) for each, (begin, end) in now.items()}
+                near = [each for each, ms in away.items() if ms <= self.gap_ms]
+                some = [each for each, ms in away.items() if ms <= _NEAR_MS]
+                if not near and len(some) >= _NEAR:
+                    near = [min(some, key=away.__getitem__)]
                 which = near[0] if near else self._open(part)
                 for other in near[1:]:
                     self._into[other] = which

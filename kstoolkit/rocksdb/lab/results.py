@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from kstoolkit.rocksdb.lab.replaying import LoggedWork
     from kstoolkit.rocksdb.lab.workloads import Workload
     from kstoolkit.rocksdb.log.jobs import Compaction, Flush
+
+_FAR = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -144,6 +147,18 @@ class Trial(Record):
         """How often any of these conditions came about: so many lines has a log of them."""
         causes = ("memtable_limit", "l0_file_count_limit", "pending_compaction_bytes")
         return sum(getattr(self, f"{c}_{what}") for c in causes for what in ("delays", "stops"))
+
+    def unlike(self, was: LoggedWork) -> str | None:
+        """Return what it has most off, under the store's own profile, if by over 25 %."""
+        now = {
+            "flushes are": self.num_flushes / was.num_flushes,
+            "flushed bytes are": self.flush_bytes / max(was.flush_bytes, 1),
+            "write amplification is": (self.write_amplification or 0.0) / was.write_amplification,
+            # All files are known of a trial: where they are less than SST files were, it is off.
+            "peak disk is": min(self.peak_disk_bytes / was.peak_sst_bytes, 1.0),
+        }
+        what, times = max(now.items(), key=lambda each: abs(each[1] - 1))
+        return f"{what} {times:.2f} times what was" if abs(times - 1) > _FAR else None
 
     def __repr__(self) -> str:
         amplified = ", ".join(

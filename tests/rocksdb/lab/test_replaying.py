@@ -151,6 +151,28 @@ def test_the_same_seed_gives_the_same_rows(driven: Path) -> None:
     assert some[0] == some[1] != some[2]
 
 
+def test_a_replay_that_is_far_off_says_so(driven: Path) -> None:
+    """As one whose time is up long before its last write."""
+    asked = ("compare-profiles", driven, "--replay-log", driven, "--seconds")
+    early = given(*asked, "1", "--reads", "5")
+    assert "It can't be replayed well: under its own profile" in early.err
+    assert "well" not in given(*asked, "30").err
+
+
+@pytest.mark.parametrize("number", [500, 60_000])
+def test_a_store_that_flushed_little_can_t_be_replayed(number: int, tmp_path: Path) -> None:
+    profile = profile_named("kafka_streams").changed(**SMALL)
+    drive(tmp_path / "store", evenly, profile, writes=number)
+    with open_store(tmp_path / "store") as store:
+        if number == 500:
+            with pytest.raises(
+                InputError, match=r"flushed .* KiB; less than 512.0 KiB tells no law"
+            ):
+                kst.Workload.from_log(store)
+        else:
+            assert kst.Workload.from_log(store).writes == number
+
+
 def test_the_command_tells_what_was_beside_what_would_be(driven: Path) -> None:
     asked = ("compare-profiles", "write_heavy", driven, "--replay-log", driven)
     told = given(*asked)
