@@ -92,7 +92,7 @@ clean:
 # Each kind of installation leaves the pyproject.toml that it was made from, as those do that it
 # brings along. While that is still the same, nothing is installed again, and no network is needed.
 
-installed-for-lab: EXTRAS := [lab]
+installed-for-lab: EXTRAS := [notebooks]
 installed-for-lab: BRINGS := installed
 installed-for-docs: EXTRAS := [docs]
 installed-for-docs: BRINGS := installed installed-for-lab

