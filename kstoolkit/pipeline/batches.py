@@ -139,7 +139,7 @@ class MicroBatch:
     batch, batch_ms
         Its number, and its clock, epoch ms UTC.
     seconds
-        How long the sink took for it; in a status, how long all of it took, if its query tells.
+        How long it took to count it and to write what came of it: the sink's time.
     events
         Events that came in; late ones too.
     counters_in
@@ -154,8 +154,7 @@ class MicroBatch:
     unjudged
         Counts that could not be judged, as too little was known of their users or their peers.
     as_of_ms
-        By window, of those that lack what waits for its flush: up to which batch's clock they hold
-        all that came in; ``None`` if they never did.
+        By window that lacks what waits for its flush: up to which batch's clock it has all, if any.
     reached_ms
         Up to when events have come by then, epoch ms UTC; ``None`` if that was not kept.
     state
@@ -164,7 +163,7 @@ class MicroBatch:
         What it wrote into the checkpoint's state as changelogs, deltas and snapshots, without the
         SST files that snapshots share; ``None`` where Spark has removed that since.
     parts_seconds
-        What of its time went where; empty where only its query could tell.
+        What all of its time went into, Spark's own work beside; empty where only its query tells.
     """
 
     batch: int

@@ -212,7 +212,8 @@ class RunStatus(Viewed):
 def _parts_text(batch: MicroBatch) -> str:
     told = ", ".join(f"{name} {part:,.2f}" for name, part in batch.parts_seconds.items())
     whole = f"{batch.seconds:,.2f} s, {format_count(batch.events)} events"
-    return f"{whole} ({told})" if told else f"{whole} (in parts: unknown, only its process knows)"
+    in_all = f"{sum(batch.parts_seconds.values()):,.2f} s in all ({told})"
+    return f"{whole}; {in_all if told else 'in all unknown, only its process knows'}"
 
 
 def _by_name(counts: dict[str, int]) -> str:
@@ -449,7 +450,6 @@ class RunWatch:
         spent = {name: ms / 1000 for name, ms in progress["durationMs"].items()}
         return replace(
             told,
-            seconds=spent.get("triggerExecution", told.seconds),
             parts_seconds=_parts(spent) if spent else {},
             state=StateSize.of(progress),
         )

@@ -238,9 +238,10 @@ def _status_strips(batches: Sequence[MicroBatch], edges: Floats) -> list[Strip]:
         heights = _floats(values)
         return _strip(name, heights, edges, last=heights[-1], printed=printed)
 
-    steps, last = _parts(batches, edges), in_seconds(batches[-1].seconds)
+    steps, parts = _parts(batches, edges), batches[-1].parts_seconds.values()
+    last = in_seconds(sum(parts)) if parts else "unknown"
     return [
-        Strip(name="batch time", steps=steps, printed=in_seconds, said=last),
+        Strip(name="time in all", steps=steps, printed=in_seconds, said=last),
         # Grey: the colours are those of the parts of time.
         strip("events/s", [each.events_per_second for each in batches], format_count),
         strip("state rows", [each.state_rows for each in batches], format_count),

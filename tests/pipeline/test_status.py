@@ -49,7 +49,7 @@ def test_a_folder_tells_what_was_counted_and_whose_secret_the_rest_is(run: Run) 
     assert told["state rows"] == "unknown (not kept: only the process that counts knows it so soon)"
     assert told["state memory"] == told["state rows"]
     assert told["lag"].endswith("event time reaches 2015-09-12 10:10:00 UTC")
-    assert told["last batch"].startswith("0.50 s, 40 events (in parts: unknown")
+    assert told["last batch"].startswith("0.50 s, 40 events; in all unknown, only")
 
 
 def test_the_state_that_a_batch_left_is_told_once_its_process_has_kept_it(run: Run) -> None:
@@ -160,7 +160,7 @@ def test_text_and_html_state_the_same_facts() -> None:
     newest = MicroBatch(
         7,
         59_000,
-        2.0,
+        1.6,
         events=600,
         parts_seconds=parts,
         state=StateSize(rows=12, memory_bytes=3 << 20),
@@ -178,9 +178,9 @@ def test_text_and_html_state_the_same_facts() -> None:
     assert "failed, 9 events in 8 batches" in html
     assert "failed: &lt;gone&gt;" in html
     told = dict(status.rows())
-    assert told["last batch"] == "2.00 s, 600 events (counting 1.50, other 0.50)"
+    assert told["last batch"] == "1.60 s, 600 events; 2.00 s in all (counting 1.50, other 0.50)"
     assert (told["state rows"], told["state memory"]) == ("12", "3.0 MiB")
-    assert told["events/s"] == "300 in the last batch with events"
+    assert told["events/s"] == "375 in the last batch with events"
     row = status.to_pandas().iloc[0]
     assert (row["number"], row["counting_seconds"], row["state_rows"]) == (7, 1.5, 12)
 
