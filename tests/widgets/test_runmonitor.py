@@ -86,6 +86,12 @@ class TestOfALiveRun:
             until(lambda: not monitor._looking.is_busy, "the end of looking")
             monitor.look()
             assert "<img " in monitor.static_html()
+            assert monitor.status is not None
+            told = [each for each in monitor.status.batches if each.parts_seconds]
+            assert told
+            assert all(sum(each.parts_seconds.values()) >= each.seconds for each in told)
+            later = {each.batch: each.seconds for each in run.batches()}
+            assert {each.batch: each.seconds for each in monitor.status.batches} == later
         assert not monitor._stopping.is_busy
         assert not run.folder.is_held()
 
