@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 CALM_NUMPY = {"OPENBLAS_NUM_THREADS": "1"}
 """What the environment of a Python needs that imports numpy and multiplies no matrices.
 
-OpenBLAS begins a thread for every core as numpy is imported, and each of them spins for a tenth of
-a second.
+OpenBLAS begins a thread for every core as numpy is imported, and each of them spins for 0.1 s.
 """
 
 _OLDEST_JAVA = 17

@@ -20,8 +20,7 @@ counts once its ``_done`` marker is there, which is written last. Spark repeats 
 not sure of, under the same number: the folder is then emptied and written again, with the same
 content. What else a run keeps by micro-batch lies likewise, ``<kind>/epoch=<e>/batch=<n>/``.
 A live run folds its older batches as it goes, and ``kstoolkit compact`` all but the newest; a fold
-has the highest number among them (:mod:`kstoolkit.changelog.compaction`), and the rules of reading
-stay.
+has the highest number among them (:mod:`kstoolkit.changelog.compaction`); reading is the same.
 
 Spark and pandas read the folder as it is, and pass over names with a leading underscore or dot of
 their own accord. The latest counts of one kind of window in DuckDB, whose ``*`` would take in

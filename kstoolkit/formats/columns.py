@@ -229,8 +229,7 @@ class RowColumns:
     and value are the bytes on disk, whole, and its other columns are null. ``inner_key`` and
     ``inner_value`` are what is for the application's serdes, where the engine put something of its
     own around it; None where it is all of it. ``details`` are columns that only this kind of store
-    has, by their names; ``num_left_out`` rows on disk only said where others lie, and are not among
-    these.
+    has, by their names; ``num_left_out`` rows on disk only said where others lie, and are no rows.
     """
 
     row: NDArray[np.intp]

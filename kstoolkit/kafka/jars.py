@@ -11,8 +11,7 @@ is fetched by one call of Ivy, which lies among PySpark's own jars: Java alone, 
 Spark.
 
 Spark's connector to Kafka is asked for by the version of the very Spark. Where the repository lacks
-it, or a part of it, the nearest set stands in that the tests of this package run with, and a notice
-says so.
+it, or a part of it, the nearest set stands in that this package's tests run with, which is said.
 """
 
 from __future__ import annotations

@@ -503,8 +503,7 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
 
     ``by`` is what has a row each: ``"user"``, or ``"window"``. Each kind of rule has a marker; the
     more severe a finding is among those of its kind, the larger is its point. Of more than 20 users
-    the rest share a row, and of more than 2,000 findings the most severe are drawn; the figure says
-    so.
+    the rest share a row, and of more than 2,000 findings the most severe are drawn, which is said.
     """
     if by not in _KINDS:
         message = f"Findings by {by!r} make no plot."

@@ -165,7 +165,7 @@ class _Child:
         self.folder = Path(request["path"])
         self.limits = limits
         self._is_cancelled = is_cancelled
-        self.seen = Watched()
+        self.seen, self._highest_bytes = Watched(), 0
         self._deadline = monotonic() + _START_S
         self._stopped_by: str | None = None
         self._written = False
@@ -180,7 +180,7 @@ class _Child:
         )
 
     def moments(self) -> Iterator[dict[str, Any]]:
-        """Ask for the trial; yield its moments as they come, with the disk that it then took."""
+        """Ask for the trial; yield its moments as they come, with the most disk until then."""
         self._send(json.dumps(self.request))
         for message in self._messages():
             match message:
@@ -190,12 +190,14 @@ class _Child:
                     self._written = True
                     self._deadline += _END_S if self._stopped_by else 0.0
                 case {"moment": moment}:
-                    moment["disk_bytes"] = self._look()
+                    self._look()
+                    moment["disk_bytes"], self._highest_bytes = self._highest_bytes, 0
+                    most = max(self.seen.peak_disk_bytes, moment["disk_bytes"])
+                    self.seen.peak_disk_bytes = most
                     self.seen.moments.append(moment)
                     yield moment
                 case {"end": figures}:
                     self.seen.end = figures
-                    self._look()
                     # One at rest in time has ended, whoever told it to.
                     self.seen.stopped_by = None if figures["settled"] else self._stopped_by
                     if self.seen.peak_disk_bytes > self.limits.disk_bytes:
@@ -258,7 +260,7 @@ class _Child:
             now_bytes = footprint_of(self.folder).disk_bytes
         except (FileNotFoundError, NotADirectoryError):  # not made, yet or ever
             return 0
-        self.seen.peak_disk_bytes = max(self.seen.peak_disk_bytes, now_bytes)
+        self._highest_bytes = max(self._highest_bytes, now_bytes)  # since the last moment
         return now_bytes
 
     def _send(self, line: str) -> None:

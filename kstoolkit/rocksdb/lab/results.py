@@ -184,7 +184,7 @@ class Moment(Record):
     Parameters
     ----------
     profile, at_ms, disk_bytes
-        Whose trial; since the store was opened; what the store's folder takes.
+        Whose trial; since the store was opened; the most its folder took since the moment before.
     writes, user_bytes, written_bytes, write_amplification, written_per_user_byte
         Writes so far, their keys and values, and what flushes and compactions wrote: this to what
         flushes wrote of it, and to ``user_bytes``, None before the first flush.
