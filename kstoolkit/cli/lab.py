@@ -195,8 +195,10 @@ def _show_trials(trials: list[Trial]) -> None:
         if trial.write_amplification is None:
             why = trial.unknown["write_amplification"]
             note(f"{trial.profile}: write amplification is unknown ({why}).")
-        for option, why_unset in trial.unset.items():
-            note(f"{trial.profile}: {option} is not set: {why_unset}.")
+        for why in dict.fromkeys(trial.unset.values()):
+            options = [name for name, told in trial.unset.items() if told == why]
+            are = "is" if len(options) == 1 else "are"
+            note(f"{trial.profile}: {', '.join(options)} {are} not set: {why}.")
 
 
 def _how_stopped(trial: Trial) -> str:

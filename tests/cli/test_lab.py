@@ -48,6 +48,11 @@ def test_a_stores_own_rows_are_replayed_under_its_own_options(tmp_path: Path) ->
     found = rows(answer.out)
     assert [each["profile"] for each in found] == [str(tmp_path), "spark"]
     assert {(each["live_rows"], each["live_bytes"]) for each in found} == {(300, 2_400)}
+    notes = given("compare-profiles", tmp_path, *SHORT).err
+    assert "statistics are not set: unknown (OPTIONS files hold no caches" in notes
+    assert notes.count("OPTIONS files hold no caches") == 1, (
+        "what is unknown for one reason, at once"
+    )
 
 
 def test_what_following_a_changelog_writes_is_replayed(tmp_path: Path) -> None:
