@@ -160,8 +160,7 @@ def plot_run(
 ) -> Axes:
     """Return a run batch by batch; of a user, the counts at every level of the cascade.
 
-    ``user`` and ``action`` are whose counts, and of what; all actions together if only the user is
-    given.
+    ``user`` and ``action`` are whose counts, and of what; without an action, of all together.
     """
     if user is not None:
         return plot_history(run.history(user, action=action), ax=ax)

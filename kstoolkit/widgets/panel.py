@@ -1,9 +1,9 @@
 """A panel: controls, what they show, and a static picture of it where no widget lives.
 
 A notebook that was saved keeps both. The picture stands in an output of its own, which a style
-sheet hides while the panel beside it lives: JupyterLab, trusted or not, GitHub and a converted page
-each show one of the two. (One output with both forms doesn't do: a trusted page without a kernel
-says "Loading widget..." for ever.)
+sheet hides while the panel beside it lives, and which hides what stands in the place of one that is
+gone: JupyterLab, GitHub and a converted page each show one of the two. (One output with both forms
+doesn't do: a trusted page without a kernel says "Loading widget..." for ever.)
 
 What is shown is a plot, a table, a line of text; never markup from the data.
 
@@ -316,6 +316,7 @@ class Slider(HBox):  # type: ignore[misc] # ipywidgets carries no types
 _STYLE = (
     """
 .jp-OutputArea:has(.kst-panel) > .jp-OutputArea-child:has(.kst-static) { display: none; }
+.jp-OutputArea:not(:has(.kst-panel)) > :has(+ .jp-OutputArea-child .kst-beside) { display: none; }
 .kst-panel { max-width: 100%; gap: 6px; }
 .kst-panel h4, .kst-static h4 { margin: 2px 0 4px; }
 .kst-panel .kst-wraps { flex-flow: row wrap; gap: 4px 12px; align-items: center; }
@@ -404,10 +405,11 @@ class Panel(Closing):
             return
         if not self.is_closed:
             _display(dict(self.box._repr_mimebundle_()) | {"text/plain": repr(self)})
-        self._place = _display(self._static_bundle())
+        self._place = _display(self._static_bundle(beside=not self.is_closed))
 
-    def _static_bundle(self) -> dict[str, str]:
-        static = element("style", Html(_STYLE)) + self.static_html()
+    def _static_bundle(self, *, beside: bool = True) -> dict[str, str]:
+        whole = element("div", Html(self.static_html()), class_="kst-beside" if beside else "")
+        static = element("style", Html(_STYLE)) + whole
         return {"text/html": static, "text/plain": repr(self)}
 
 

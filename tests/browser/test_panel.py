@@ -69,6 +69,29 @@ def test_a_panel_lives_in_jupyterlab_and_hides_its_static_picture(
         screenshot(page, f"panel-{width}-{'dark' if dark else 'light'}")
 
 
+def test_a_saved_panel_opens_as_its_picture_where_its_kernel_is_gone(
+    lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path]
+) -> None:
+    """What other cells printed stays; JupyterLab's own words about a lost widget do not."""
+    lab.write("saved.ipynb", [*CELLS, "print('printed'); panel.close(); panel"])
+    with lab.opened(browser, "saved.ipynb") as page:
+        page.evaluate(
+            "() => window.jupyterapp.commands.execute('notebook:run-cell-and-select-next')"
+        )
+        expect(page.locator(".kst-panel img")).to_be_visible()
+        page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
+    with lab.opened(browser, "saved.ipynb") as page:
+        expect(page.locator(".kst-static img")).to_be_visible()
+        expect(page.locator(".kst-static h4")).to_contain_text("A count")
+        lost = page.get_by_text("Error displaying widget")
+        expect(lost).to_have_count(1)
+        expect(lost).to_be_hidden()
+        screenshot(page, "panel-saved")
+        lab.run_all(page)
+        expect(page.get_by_text("printed", exact=True)).to_be_visible()
+        expect(page.locator(".kst-static img").last).to_be_visible()
+
+
 OTHERS = """
 from pathlib import Path
 from IPython.display import display
