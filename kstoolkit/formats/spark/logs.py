@@ -196,8 +196,7 @@ class FamilySchema:
 
     In stores without families its name is :data:`_DEFAULT_FAMILY`. ``encoder`` is how keys are
     written, None where the schema file does not say; ``user_key`` the columns of the keys that the
-    user gives, if it is a map's. Ids say which of the schemas that the store has had this is; 0 was
-    the first.
+    user gives, if it is a map's. Ids say which of the schemas that the store had this is, from 0.
     """
 
     name: str

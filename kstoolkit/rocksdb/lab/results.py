@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.workloads import Workload
     from kstoolkit.rocksdb.log.jobs import Compaction, Flush
 
-_FAR = 0.25
+_FAR, _FEW_STALLS = 0.25, 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -154,6 +154,7 @@ class Trial(Record):
             "flushes are": self.num_flushes / was.num_flushes,
             "flushed bytes are": self.flush_bytes / max(was.flush_bytes, 1),
             "write amplification is": (self.write_amplification or 0.0) / was.write_amplification,
+            "stalls are": max(self.stalls, _FEW_STALLS) / max(was.stalls, _FEW_STALLS),
             # All files are known of a trial: where they are less than SST files were, it is off.
             "peak disk is": min(self.peak_disk_bytes / was.peak_sst_bytes, 1.0),
         }
