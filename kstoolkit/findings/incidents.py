@@ -604,7 +604,7 @@ class _Growth:
         which = np.where(is_many, -1 - near, group)
         order = np.lexsort((self._start, self.end, self._low, batch, which))
         order = order[~plain[group[order]]]
-        first = np.flatnonzero(np.diff(which[order], prepend=len(order)))
+        first = np.flatnonzero(np.diff(which[order], prepend=len(group)))
         for begin, end in pairwise([*first, len(order)]):
             self._replay(order[begin:end], batch)
 
