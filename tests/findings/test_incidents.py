@@ -150,7 +150,7 @@ def test_of_two_that_grow_together_the_older_goes_on_and_the_other_is_merged() -
 def test_who_has_many_incidents_loses_none_beside_others_who_have_one() -> None:
     for others in range(8):
         rows = [[at(0, user=f"A{number}") for number in range(others)]]
-        rows += [[at(hour, user="Bo")] for hour in (0, 8, 16, 24)]
+        rows += [[at(hour, user="Bo")] for hour in (0, 8, 14, 20)]
         found = incidents_of(told(*rows), reached_ms=FAR)
         assert sum(len(each.findings) for each in found) == others + 4
 
