@@ -1,8 +1,7 @@
 """Count what users do on Spark, find the abnormal ones, and look into the state that this leaves.
 
-Every public name is imported on first use, so that ``import kstoolkit`` costs next to nothing and
-starts neither Spark nor a plotting library. Which names there are, and where each lives, stands in
-``__init__.pyi``.
+Every public name is imported on first use, so ``import kstoolkit`` costs next to nothing and starts
+neither Spark nor a plotting library. The names, and where each lives, stand in ``__init__.pyi``.
 
 Examples
 --------

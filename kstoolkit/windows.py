@@ -140,10 +140,10 @@ def countable(window: Window) -> Window:
 class Session(Window):
     """A kind of session: what a user does with no pause longer than ``gap`` is one.
 
-    A session begins with its first event and ends with its last; what comes exactly ``gap`` after
-    that still belongs to it. As a level of a cascade it stands beside the windows, and its counts
-    come from the events themselves. Where a length tells levels apart, ``size_ms`` of sessions is
-    minus their gap: no window is that long.
+    A session goes from its first event to its last; what comes exactly ``gap`` after that still
+    belongs to it. As a level of a cascade it stands beside the windows, counted from the events
+    themselves. Where a length tells levels apart, ``size_ms`` of sessions is minus their gap: no
+    window is that long.
 
     Parameters
     ----------
@@ -152,9 +152,8 @@ class Session(Window):
     longest
         No session is longer: one that would be is closed where it would, and the next begins.
     by
-        By default each user's each action has sessions of its own, as in ``count_sessions`` and in
-        Kafka Streams. With ``by=[]`` the sessions are a user's, whatever was done in them, and are
-        counted by action.
+        By default each user's each action has its own, as in ``count_sessions`` and Kafka Streams.
+        With ``by=[]`` the sessions are a user's, whatever was done, counted by action.
 
     Raises
     ------
@@ -378,8 +377,7 @@ class Cascade:
     def parent(self, level: int) -> int | None:
         """Return the level that ``level`` takes its counts from; ``None`` is the source itself.
 
-        It is the longest tumbling window, shorter than this one, that divides all starts and ends.
-        Sessions have none.
+        The longest shorter tumbling window that divides all starts and ends. Sessions have none.
         """
         if level >= len(self.windows):
             return None

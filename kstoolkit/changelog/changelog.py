@@ -22,9 +22,8 @@ content. What else a run keeps by micro-batch lies likewise, ``<kind>/epoch=<e>/
 A live run folds its older batches as it goes, and ``kstoolkit compact`` all but the newest; a fold
 has the highest number among them (:mod:`kstoolkit.changelog.compaction`); reading is the same.
 
-Spark and pandas read the folder as it is, and pass over names with a leading underscore or dot of
-their own accord. The latest counts of one kind of window in DuckDB, whose ``*`` would take in
-hidden files::
+Spark and pandas read the folder as it is, and pass over names with a leading underscore or dot. The
+latest counts of one kind of window in DuckDB, whose ``*`` would take in hidden files::
 
     SELECT window_start, user, action, arg_max(count, (epoch, batch)) AS count
     FROM read_parquet('out/changelog/*/*/[a-z]*.parquet', hive_partitioning = true, filename = true)
@@ -72,8 +71,7 @@ _NUMBERED = re.compile(r"(epoch|batch)=(\d+)")
 class Fold:
     """What a folder's marker says of the batches that were folded into its one file.
 
-    How many they are, those of earlier folds among them, and the numbers of the folders that it
-    stands for, its own among them.
+    How many, those of earlier folds too, and the numbers of the folders it stands for, its own too.
     """
 
     file: str

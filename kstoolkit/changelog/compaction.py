@@ -129,10 +129,9 @@ class Content(Protocol):
 def compact(path: str | os.PathLike[str]) -> CompactionResult:
     """Fold a changelog to its latest counts, and return what that saved.
 
-    ``path`` is a run's output folder, or its changelog folder; else it is an InputError. A run may
-    write to the changelog, and others may read it, at the same time; another compaction at work, or
-    a disk that takes nothing, is an OutputError. A damaged file is a FormatError, and nothing is
-    folded then.
+    ``path`` is a run's output folder, or its changelog folder; else it is an InputError. Meanwhile
+    a run may write to the changelog, and others read it; another compaction at work, or a disk that
+    takes nothing, is an OutputError. A damaged file is a FormatError: nothing is folded then.
     """
     return compact_folders(Changelog.open(Path(path)).path, CountsContent())
 
@@ -305,10 +304,9 @@ _GROUP_BYTES = 8 << 20
 class RowsContent:
     """Rows of any other kind, which stay as they are.
 
-    ``rows`` returns those of batches, some at a time, with the number of their ``batch``;
-    ``schema`` are their columns, by default those of the newest file. The ``keep`` newest batches
-    are never folded. Where rows have ``window_ms`` and ``window_start_ms``, ``floors_ms`` is as of
-    :class:`CountsContent`.
+    ``rows`` returns batches' rows, some at a time, with their ``batch`` number; ``schema`` their
+    columns, by default the newest file's. The ``keep`` newest batches are never folded. If rows
+    have ``window_ms`` and ``window_start_ms``, ``floors_ms`` is as of :class:`CountsContent`.
     """
 
     rows: Callable[[Iterable[Batch]], Iterator[pa.RecordBatch]] = numbered_rows

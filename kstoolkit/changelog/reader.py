@@ -124,8 +124,7 @@ class ChangelogReader:
     ) -> Dated:
         """Return the latest counts that are told of one window length, and of one bucket's users.
 
-        ``bucket`` is its number, and of how many; ``starts``: only windows that begin in there,
-        epoch ms UTC.
+        ``bucket`` is its number, and of how many; ``starts``: where windows begin, epoch ms UTC.
         """
         return self._asked(
             lambda files: folded(

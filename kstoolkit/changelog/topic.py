@@ -10,9 +10,8 @@ There are two forms, and a record's key says which it is of:
   the record's timestamp is when the counts changed. Only what changed is in it: the newest
   (epoch, batch) of each count is its value.
 
-Tasks write the records into Parquet files of keys and values, then Spark sends them; a batch that
-is repeated writes and sends the same again, which changes nothing, as the last record of each key
-counts.
+Tasks write the records into Parquet files of keys and values, then Spark sends them; a repeated
+batch writes and sends the same again, which changes nothing, as the last record of each key counts.
 """
 
 from __future__ import annotations

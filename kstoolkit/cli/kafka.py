@@ -207,11 +207,8 @@ def lag(
 
 def assignment(
     servers: str = argument("SERVERS", "kafka://host:port."),
-    state_dirs: list[str] | None = typer.Argument(
-        None,
-        metavar="[STATE_DIR]...",
-        help="State directories of Kafka Streams' instances, or copies.",
-        show_default=False,
+    state_dirs: list[str] | None = argument(
+        "[STATE_DIR]...", "State directories of Kafka Streams' instances, or copies.", needed=False
     ),
     *,
     group: str = required("NAME", "A group.id, or the application.id of Kafka Streams."),

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 SHOWN = 20
 
 
-def argument(metavar: str, what: str) -> Any:
-    """Return an argument that has to be given."""
-    return typer.Argument(..., metavar=metavar, help=what, show_default=False)
+def argument(metavar: str, what: str, *, needed: bool = True) -> Any:
+    """Return an argument that has to be given; else it is None unless it is."""
+    return typer.Argument(... if needed else None, metavar=metavar, help=what, show_default=False)
 
 
 def switch(name: str, what: str) -> Any:

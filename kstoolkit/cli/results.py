@@ -196,10 +196,10 @@ def what_if(
 
 def evaluate(
     out: str = options.OUT,
-    labels: str | None = typer.Argument(
-        None,
-        metavar="LABELS",
-        help="JSON lines as the simulator's labels.json, or a .csv file.  [default: the marks]",
+    labels: str | None = argument(
+        "LABELS",
+        "JSON lines as the simulator's labels.json, or a .csv file.  [default: the marks]",
+        needed=False,
     ),
     *,
     kafka_config: str | None = options.KAFKA_CONFIG,

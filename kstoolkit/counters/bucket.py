@@ -18,10 +18,9 @@ A segment is up to sixty windows of a level, so that a day of minutes is 24 bloc
 levels of sessions come behind those of windows: see :mod:`kstoolkit.counters.sessions`.
 
 How a batch goes through: each level judges what is late for it, holds the rest as pending, and,
-when it is due, adds the pending deltas to its segments, reports the counters that changed with
-their latest values, and hands the same deltas, coarsened, to the levels below. A counter that is
-late for one level still goes to the coarser ones. In a bounded run every level is always due, so
-nothing stays pending.
+when due, adds the pending deltas to its segments, reports the changed counters with their latest
+values, and hands the same deltas, coarsened, to the levels below. A counter late for one level
+still goes to the coarser ones. In a bounded run every level is due, so nothing stays pending.
 
 What is late is told by the bucket's stream time, which no single user among others moves: it is
 what most users of a batch have reached, in this bucket or another, and never beyond the batch's
@@ -248,13 +247,12 @@ _VERSION = 1
 class Meta:
     """What a bucket remembers beside its counts; but for the first, one figure a level.
 
-    ``stream_ms`` is stream time: the latest pane that most users of a batch had reached, by its
-    clock. A level was last flushed at ``flushed_ms``, by the batches' clock, which may have been
-    ahead. Windows that begin before ``expired_ms`` are no longer in state. Of its pending deltas,
-    the first came at the stream time ``held_since_ms``, and the earliest window is
-    ``held_from_ms``. Windows that begin before ``closed_ms`` are closed: what comes for them still
-    counts, but what is usual is told without it. ``latest_ms`` is the latest pane of any event, in
-    whatever bucket.
+    ``stream_ms`` is stream time: the latest pane that most users of a batch reached, by its clock.
+    A level was last flushed at ``flushed_ms``, by the batches' clock, which may have been ahead.
+    Windows that begin before ``expired_ms`` are gone from state. Of its pending deltas, the first
+    came at stream time ``held_since_ms``, the earliest window is ``held_from_ms``. Windows that
+    begin before ``closed_ms`` are closed: what comes for them still counts, but what is usual is
+    told without it. ``latest_ms`` is the latest pane of any event in any bucket.
     """
 
     stream_ms: int
@@ -348,9 +346,9 @@ class Changes:
 class Closing:
     """The windows of a level that one batch closed: those that begin from then and before then.
 
-    ``parts`` has their counters, segment by segment, each with up to when it goes; ``rest``, in a
-    run that ends, likewise those of windows that may go on in the next. No event is later than
-    ``latest_ms``, in whatever bucket.
+    ``parts`` has their counters by segment, each with up to when it goes; ``rest``, in a run that
+    ends, likewise those of windows that may go on in the next. No event is later than
+    ``latest_ms``, in any bucket.
     """
 
     from_ms: int
@@ -389,10 +387,9 @@ _NO_SESSIONS: Mapping[int, Counters] = {}
 class Bucket:
     """The cascade of one bucket of users, over the blocks in which its state lies.
 
-    Its ``number`` among the ``buckets`` staggers the flushes of a ``live`` run, which has no end:
-    there levels flush at intervals and expire. A ``whole`` one tells, beside what changed, all
-    counters of the same windows, and what expires. Windows of the levels ``told_closed`` are told
-    once they are closed.
+    Its ``number`` among the ``buckets`` staggers the flushes of an endless ``live`` run: there
+    levels flush at intervals and expire. A ``whole`` one tells, beside what changed, all counters
+    of the same windows, and what expires. Windows of levels ``told_closed`` are told once closed.
     """
 
     cascade: Cascade
@@ -528,8 +525,7 @@ class Bucket:
     def _next_flush_ms(self, level: int, after_ms: int) -> int:
         """Return the level's first flush time after another time.
 
-        They are spread over the interval by bucket, so that not all buckets rewrite their long
-        windows in the same micro-batch.
+        Spread over the interval by bucket, so that not all rewrite long windows in one micro-batch.
         """
         every_ms = self.cascade.flush_ms[level]
         shift_ms = every_ms * self.number // self.buckets

@@ -1,7 +1,6 @@
 """What a file held when it was read, so that it is known again: as it was, moved, grown, another.
 
-A task notes that of each file that it reads, at the file's position in the ledger, in a file beside
-it::
+A task notes that of each file it reads, at the file's position in the ledger, in a file beside it::
 
     contents    40 bytes a file, integers of 8 bytes, little-endian; zeros where nothing is known
                 1 if it counts, 2 if it was damaged · its size · its modification time in ns

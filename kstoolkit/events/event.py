@@ -2,9 +2,8 @@
 
 What can't be counted is a dead letter: kept with its raw text and why, never lost, never fatal.
 
-Users and actions are read as text, whatever type a file or DataFrame has them in. Texts come out as
-an Arrow dictionary: what is asked of a text is asked once for each distinct one, and counting needs
-the dictionary anyway.
+Users and actions are read as text, whatever their type. Texts come out as an Arrow dictionary: what
+is asked of a text is asked once for each distinct one, and counting needs the dictionary anyway.
 
 When an event was, :mod:`kstoolkit.events.times` reads from whatever its record has.
 """
@@ -201,8 +200,7 @@ LIVE_FUTURE_MS = 300_000
 class Limits:
     """What an event may look like, as :func:`~kstoolkit.files` takes it.
 
-    Without ``future_ms``, a time may lie a day beyond the wall clock, and in a live run
-    :data:`LIVE_FUTURE_MS`.
+    By default a time may be a day ahead of now, in a live run :data:`LIVE_FUTURE_MS`.
     """
 
     future_ms: int | None = None
@@ -234,8 +232,7 @@ def limits_of(
 class Judged:
     """The events among some records, and where the other records are.
 
-    The columns are of the events alone. ``bad`` are the places of the others among the records,
-    each with the code of its reason.
+    Columns are of events alone. ``bad``: the other records' places and their reasons' codes.
     """
 
     time_ms: NDArray[np.int64]
@@ -382,8 +379,7 @@ class DeadLetters(Viewed):
     table
         Columns of :data:`SCHEMA`, and the ``batch`` that met them: of very many, the first.
     counted
-        How many there are of each reason, those that ``table`` leaves out included; by default
-        just what is in ``table``.
+        How many of each reason, also those not in ``table``; by default what is in ``table``.
     """
 
     table: pa.Table

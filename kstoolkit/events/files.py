@@ -4,8 +4,7 @@ A file counts once. The ledger of those taken in is a text file of one JSON obje
 appended to. A position in it is how many files have been taken, and is what Spark's offset log
 remembers. A file's ``admitted_ms`` is the clock by which its times are judged, so that a replayed
 batch judges alike. Files that are given up stand, by their position, in a list beside it, before
-any task is told of it. A look at the first records says of a wrong column before Spark is started
-for it.
+any task is told of it. A look at the first records says of a wrong column before Spark is started.
 
 A path whose size and modification time are those of the file that was taken in is not opened again.
 Else what was read there is held against what lies there now, and one that is new against what has
@@ -123,8 +122,7 @@ def listing(pattern: str, file_format: str | None = None, *, without: str | None
     names; links to folders are not followed. Output folders of runs are passed over, and so is
     what lies in the folder ``without``, this run's own, unless the pattern begins in there.
 
-    A single path that does not exist is an InputError; a folder that the system lets nobody list,
-    an UnreadableFile.
+    A missing single path is an InputError; a folder that nobody may list, an UnreadableFile.
     """
     if not pattern:
         message = "The input is an empty text."

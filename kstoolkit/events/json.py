@@ -71,9 +71,8 @@ class Lines:
     def __init__(self, chunk: bytes) -> None:
         """Find the lines, and whether each begins with { and ends with }.
 
-        If each does, no row of the parser can be anything but one line, given that there are as
-        many rows as lines: after a closing brace, nothing inside an object may go on with an
-        opening one.
+        If each does, no row of the parser can be anything but one line, given as many rows as
+        lines: after a closing brace, nothing inside an object may go on with an opening one.
         """
         data = np.frombuffer(chunk, dtype=np.uint8)
         breaks = np.flatnonzero(data == _NEWLINE)
@@ -134,9 +133,8 @@ def read_json_lines(
 def read_json_texts(path: str | Path) -> Iterator[tuple[list[str], list[tuple[str, str]]]]:
     """Yield the file's records as text, one JSON object each, and (raw text, why) of what is none.
 
-    For parsers that take more than that: Spark's passes over what follows an object, and takes
-    single quotes. If the file can't be read to its end (OSError), what was yielded before is of a
-    damaged file.
+    For parsers that take more: Spark's passes over what follows an object, and takes single quotes.
+    If the file can't be read to its end (OSError), what was yielded is of a damaged file.
     """
     for chunk in chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES):
         lines = Lines(chunk)
@@ -298,8 +296,7 @@ _NO_VALUE = "the record has no value"
 class Values:
     """Some values that could be read, and those around them that could not.
 
-    ``rows`` are their places among those that were given; ``unreadable`` are (place, why) of those
-    that are no JSON object.
+    ``rows`` are places among those given; ``unreadable`` (place, why) of what is no JSON object.
     """
 
     times: pa.Array

@@ -54,9 +54,8 @@ if TYPE_CHECKING:
 def _json_objects(rows: pa.RecordBatch, names: Sequence[str]) -> list[bytes]:
     """Return each row as a JSON object in UTF-8.
 
-    Numbers and booleans stay what they are, but what is no finite number is null; times are ISO
-    8601, in UTC if they have a zone; bytes are text, or Base64 if they are not UTF-8; text that is
-    not UTF-8 is null.
+    Numbers and booleans stay, but what is no finite number is null; times are ISO 8601, in UTC if
+    they have a zone; bytes are text, or Base64 if not UTF-8; text that is not UTF-8 is null.
     """
     if not rows.num_columns:
         return [b"{}"] * rows.num_rows

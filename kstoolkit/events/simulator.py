@@ -390,8 +390,7 @@ torres wang weber yilmaz zhang
 def _user_names(draws: Draws, number: int) -> pa.Array:
     """Return ``number`` different names in random order, such as ``"zoë.kim"``.
 
-    Once all pairs of names are used up, they carry a number: ``"zoë.kim.2"``. None of them needs
-    escaping in JSON or CSV.
+    Once used up, pairs of names get a number: ``"zoë.kim.2"``. None needs escaping in JSON or CSV.
     """
     all_given, all_family = _GIVEN.split(), _FAMILY.split()
     pairs = len(all_given) * len(all_family)

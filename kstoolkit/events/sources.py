@@ -69,8 +69,7 @@ def files(
         ``"json"`` (one object a line), ``"csv"`` (with a header) or ``"parquet"``; told from the
         names if not given.
     max_future
-        How far in the future, by the wall clock, a time may lie: by default five minutes in a live
-        run, and a day in a bounded one.
+        How far ahead of the wall clock a time may be; by default five minutes live, a day bounded.
     max_text_bytes
         How long a user or an action may be, in UTF-8.
     time_unit

@@ -279,21 +279,18 @@ def kafka_topic(
     value
         ``"json"`` (one object a record); an SQL expression, whose fields become columns if it gives
         a struct, such as ``"from_json(cast(value AS string), 'at long, who string')"``; or a
-        function from an Arrow batch of the record's columns to a batch or table of as many rows,
-        which is how Avro or protobuf come in. What it raises for a record makes that one a dead
-        letter.
+        function from an Arrow batch of the record's columns to a batch or table of as many rows, so
+        Avro or protobuf come in. What it raises for a record makes that one a dead letter.
     starting
-        Where a first run begins: ``"earliest"``, ``"latest"``, a time (an aware datetime or ISO
-        8601), or ``{partition: offset}``, the other partitions then from their beginning. Later
-        runs go on where the earlier ended.
+        Where a first run begins: ``"earliest"``, ``"latest"``, a time (aware datetime or ISO 8601),
+        or ``{partition: offset}``, others from the start. Later runs go on where it ended.
     schema
         The types of a JSON value's fields for expressions, such as ``"at long, who string"``; by
         default told from records that the topic has.
     max_records_per_batch
         What a micro-batch may take in. By default a million, or what three triggers of a live run
         can count: that is measured in the run's latest batches as its query starts, no less than
-        100,000 events a second, and no more than 200 bytes a record find room for in a quarter of
-        the memory.
+        100,000 events a second, and at 200 bytes a record no more than a quarter of the memory.
     give_up_after
         How long to wait, with growing pauses, for a broker that does not answer.
     options

@@ -9,10 +9,9 @@ Who judges a detector in the world that it assumes has judged nothing. In the na
 lognormal, days begin at midnight UTC and have no rhythm unless one is named, and moods follow the
 law that is named, gamma if none is: :data:`WORLDS` says what each is like.
 
-Draws come out alike on every machine, to the last bit. Numpy promises stable raw bits of a
-generator, but not what its distributions make of them, and ``log`` and ``exp`` differ in the last
-digit between processors. So all draws here are made of raw bits with ``+ - * /`` and square roots
-alone, which IEEE 754 fixes.
+Draws are alike on every machine, to the last bit. Numpy promises a generator's stable raw bits, not
+what distributions make of them, and ``log`` and ``exp`` differ in the last digit between
+processors. So all draws are raw bits with ``+ - * /`` and square roots alone, which IEEE 754 fixes.
 """
 
 from __future__ import annotations

@@ -643,8 +643,7 @@ class Choice:
     rule, window
         The rule's name, and the window's label.
     user, action
-        The whole name; or, if none has that name, a part of it in upper or lower case, unless
-        ``whole`` says that it is one.
+        The whole name; or, if none has it, a part of it in any case, unless ``whole``.
     since_ms, until_ms
         Windows that lie at least partly between these moments, epoch ms UTC.
 

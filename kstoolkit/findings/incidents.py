@@ -2,18 +2,16 @@
 
 Findings of one user (of a campaign: of its action) that touch in time are one incident, whatever
 their windows, actions and rules: its evidence. What recurs at about the same time of one of the
-next three days touches too, as a job of each night, or working day, does. A third time within three
-days is no third incident. How they came to be is replayed in the order in which they were told, a
-batch's findings at once::
+next three days touches too, as does a job of each night or working day. A third time within three
+days is no third incident. How they came is replayed in the order told, a batch's findings at once::
 
     told    nothing touches it        it opens an incident, whose id is made of it
             two are within three days the nearer of them grows
             it touches one            that one grows, be it by an earlier time
             it touches several        the one that opened first goes on; the others are merged
 
-So an id depends on nothing that is told later, and a repeated batch gives the same ids. What is
-found no more (its window is over, and its count is none now) is no evidence, but still keeps
-together what it held together.
+So an id depends on nothing told later, and a repeated batch gives the same ids. What is found no
+more (its window over, its count none now) is no evidence, but keeps together what it held.
 """
 
 from __future__ import annotations
@@ -99,11 +97,9 @@ class Incident(Viewed):
     user
         Who; ``None`` of a campaign, which is of an action.
     state, merged_into
-        ``"open"``, while findings may still join it; ``"resolved"``; or ``"merged"``, into the
-        incident of that id.
+        ``"open"``, while findings may join; ``"resolved"``; or ``"merged"``, into that id's.
     since_ms, until_ms
-        From the start of the first window, or since when what was found lasts, to the end of the
-        last one, epoch ms UTC.
+        From the first window's start, or since when it lasts, to the last one's end, epoch ms UTC.
     opened_ms, told_ms
         The clocks of the batches that told of it first, and last, epoch ms UTC.
     windows
@@ -471,8 +467,7 @@ def incidents_of(
     gap
         Findings with no longer time between them touch.
     reached_ms
-        Up to when events have come, epoch ms UTC: an incident is resolved once that is ``gap``
-        later than its end.
+        Until when events came, epoch ms UTC: an incident is resolved ``gap`` after its end.
     clock_ms
         The clock of the newest batch, epoch ms UTC: it is resolved too once that is ``gap`` later
         than its end, and than the batch that told of it last: nothing need come for that.

@@ -66,8 +66,7 @@ class Mark(Record):
     since_ms, through_ms
         From when until when that incident was, epoch ms UTC.
     until_ms
-        It holds for windows that begin before then, and alerts that would be sent before then,
-        epoch ms UTC; ``None`` for all.
+        It holds for windows begun and alerts due before then, epoch ms UTC; ``None`` for all.
     rules
         Of which rules, by how their names begin; ``None`` for all.
     why, who, when_ms
@@ -200,8 +199,7 @@ def load_marks(path: str | os.PathLike[str]) -> Marks:
 def add_mark(path: str | os.PathLike[str], mark: Mark) -> None:
     """Add a mark to a file, which is made if it is not there; others of the same thing go.
 
-    The file is replaced as a whole, so that whoever reads it finds all of it or what was there
-    before; a link to it stays a link.
+    It is replaced as a whole, so readers find all or what was there before; links stay links.
 
     Raises
     ------

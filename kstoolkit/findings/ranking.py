@@ -84,10 +84,9 @@ def rank_users(
     ``totals`` have ``user``, ``action``, ``count`` over the whole period, each (user, action) once;
     ``peaks``, ``user`` and ``count``: the busiest shortest window of each user over all actions
     together, which the reason calls a ``window``. Findings of limits count for nothing; of
-    ``incidents`` (``user``, ``state``) the reason tells how many there are. The ``group`` is a
-    regular expression (RE2), or else a ConfigurationError: users in whose names it matches the same
-    text are of one kind, and compared with each other alone; so are those in whose names it does
-    not match.
+    ``incidents`` (``user``, ``state``) the reason tells how many. The ``group`` is a regular
+    expression (RE2), else a ConfigurationError: users in whose names it matches the same text are
+    of one kind, compared with each other alone; so are those whose names it does not match.
 
     Examples
     --------

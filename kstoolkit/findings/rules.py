@@ -140,8 +140,7 @@ class Ceiling:
     count
         The highest count that is still in order.
     actions
-        Only these actions; all by default. Where an action has several parts, ``by`` names the one
-        of which these are values.
+        Only these actions; all by default. Of several parts, ``by`` names the one meant.
     by
         Which part of an action, or parts, the count is of: the sum over all actions with the same
         values of these; ``[]`` is all that a user does. By default each action on its own.
@@ -243,8 +242,7 @@ class Drift:
 
     No single window need stand out. Evidence is added up (a cumulative sum of log-likelihood
     ratios) until it is as improbable as the budget asks, and told once, with since when; not again
-    before there was none in between. Before its own past is known a user has windows of two days,
-    twelve at least.
+    before there was none between. A user's past is known after two days, in twelve windows or more.
 
     Parameters
     ----------
@@ -728,8 +726,7 @@ def exempted(
 ) -> Any:
     """Return for each user whether it is exempt of all rules, as an Arrow array of booleans.
 
-    With ``starts_ms``, windows' begins, only windows that an exemption holds for; with ``of``, only
-    of these rules.
+    With ``starts_ms``, windows' begins, only those exempt; with ``of``, only of these rules.
     """
     found, looking = pc.invert(pc.is_valid(users)), [rule.name for rule in of]
     for rule in rules:

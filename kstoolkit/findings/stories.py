@@ -50,8 +50,7 @@ def merge_findings(tables: Sequence[pa.Table]) -> pa.Table:
 
     The tables are in the order of their batches; what is returned is sorted by window start. A
     finding is known by rule, user, action, window and window start. A session that became part of
-    another, which was found later, is none any more, nor is one whose chance is 1 once its window
-    is over.
+    another, found later, is none any more, nor is one whose chance is 1 once its window is over.
     """
     told = newest_of(tables)
     return told.findings.filter(pa.array(~told.is_gone)).sort_by([(n, "ascending") for n in _ORDER])
@@ -60,8 +59,7 @@ def merge_findings(tables: Sequence[pa.Table]) -> pa.Table:
 class Told(NamedTuple):
     """Each finding once, in its newest version, also such as are none any more (``is_gone``).
 
-    ``first_row`` is where it was told first among all rows, ``last_ms`` the clock of the batch that
-    told it last.
+    ``first_row`` is its first among all rows, ``last_ms`` the clock of the batch that told it last.
     """
 
     findings: pa.Table
@@ -105,10 +103,9 @@ def _swallowed(findings: pa.Table, row: Integers) -> Flags:
 def fold_stories(findings: pa.Table) -> pa.Table:
     """Return the findings, each once, without those that a coarser window tells as well.
 
-    The same user and action, found by the same kind of rule in a window inside of another found
-    one, is the same story. The coarser window is kept, as it tells the whole of it; the finer one
-    goes on in ``first_seen_window`` (its label) and in ``first_seen_ms``, the earlier of the two.
-    Sessions are stories of their own.
+    A user and action found by the same kind of rule in a window inside another is the same story.
+    The coarser window is kept, as it tells all; the finer one goes on in ``first_seen_window`` (its
+    label) and ``first_seen_ms``, the earlier of the two. Sessions are stories of their own.
     """
     windows = {label: as_window(label) for label in findings["window"].unique().to_pylist()}
     coarsest_first = sorted(windows.values(), key=lambda window: -window.size_ms)

@@ -428,8 +428,7 @@ class Peers:
     ) -> Peers:
         """Return the peers of each cell at its window, as they were when it began.
 
-        An action of which too few are known takes what is known of all actions together, of its
-        kind alone where there are kinds.
+        An action too little known takes what is known of all, of its kind where there are kinds.
         """
         starts, when = np.unique(integers(pools, "window_start_ms"), return_inverse=True)
         known = pc.unique(pools["action"]).drop_null()
@@ -465,9 +464,8 @@ class Peers:
     ) -> Expectation:
         """Return what to expect of each cell's next window, from peers and its own history.
 
-        That is the cell's n windows, and the sum of their counts and of their squares. The
-        ``factor`` is how much more than the cell's mean is usual in that window: by the hour, or as
-        all do more.
+        That is the cell's n windows, and the sums of their counts and squares. ``factor`` is how
+        much more than the cell's mean is usual in that window: by the hour, or as all do more.
         """
         own = n >= FEWEST_WINDOWS
         alpha = np.where(np.isnan(self.alpha) & own, _PRIOR_ALPHA, self.alpha)

@@ -1,12 +1,11 @@
 """What the rows of a store are read into: columns of bytes, rows unwrapped, decoded values.
 
-The bytes of all rows lie in one buffer, and a cell is where it starts and where it ends: to cut a
-prefix off every row is an addition, and to read a number out of every row is one gather
-(:class:`ByteColumn`). A store wraps what the application gave it: window times go into the key, a
-timestamp or headers in front of the value. A layout takes that off and says what it held
-(:class:`RowColumns`); the application's own key and value are then for a serde to read
-(:mod:`kstoolkit.formats.serdes`), which gives values, and for some rows why there is none
-(:class:`Decoded`).
+The bytes of all rows lie in one buffer, and a cell is where it starts and ends: to cut a prefix off
+every row is an addition, to read a number out of every row one gather (:class:`ByteColumn`). A
+store wraps what the application gave it: window times go into the key, a timestamp or headers in
+front of the value. A layout takes that off and says what it held (:class:`RowColumns`); the
+application's own key and value then are for a serde to read (:mod:`kstoolkit.formats.serdes`),
+which gives values, and for some rows why there is none (:class:`Decoded`).
 """
 
 from __future__ import annotations

@@ -148,8 +148,7 @@ Answer = TypeVar("Answer")
 class Reach:
     """The offsets of a partition: the first that is there, and the one after the last.
 
-    The last is the last that may be read: what a transaction holds back that is still open does not
-    count, unless it was asked for.
+    The last is the last readable one: what an open transaction holds back counts only if asked for.
     """
 
     first: int
@@ -409,8 +408,7 @@ def ensure_topic(
 ) -> bool:
     """Make a topic unless there is one, and return whether it was made.
 
-    No age deletes its records. A topic that is there stays as it is; that it has another number of
-    partitions is said.
+    No age deletes its records. A topic that is there stays; another number of partitions is said.
 
     Parameters
     ----------

@@ -6,9 +6,8 @@
                                                               /contents.json: each jar's size
 
 The cache is ``KSTOOLKIT_CACHE_DIR``, else ``kstoolkit`` in ``XDG_CACHE_HOME`` or in ``~/.cache``.
-What is in it is never asked for again, so that no network is needed from then on. What is missing
-is fetched by one call of Ivy, which lies among PySpark's own jars: Java alone, neither Maven nor
-Spark.
+What is in it is never asked for again, so no network is needed from then on. What is missing is
+fetched by one call of Ivy, which lies among PySpark's jars: Java alone, neither Maven nor Spark.
 
 Spark's connector to Kafka is asked for by the version of the very Spark. Where the repository lacks
 it, or a part of it, the nearest set stands in that this package's tests run with, which is said.
@@ -80,8 +79,7 @@ _MODULE = """\
 class Refusal(Exception):  # noqa: N818 - an answer, made an error of by who asked
     """What Ivy says when it has not got everything: the first line that says what is wrong.
 
-    ``missing`` is what the repository has not, as ``group:name:version``; empty if it could not be
-    asked.
+    ``missing`` is what the repository lacks, as ``group:name:version``; empty if it can't be asked.
     """
 
     def __init__(self, reason: str, missing: tuple[str, ...] = ()) -> None:
@@ -182,10 +180,9 @@ def fetch(
 ) -> tuple[Path, ...]:
     """Return the jars of ``artifacts``, sorted by name: from the cache, else fetched into it.
 
-    Java alone does it, with the Ivy that lies among PySpark's jars. Checksums are checked. Several
-    processes may ask for the same at once: one fetches, the others wait. ``transitive`` fetches
-    also what they need; ``tell`` is called with a line when something is downloaded: what, from
-    where, and how much it was.
+    Java alone does it, with the Ivy in PySpark's jars. Checksums are checked. Several processes may
+    ask at once: one fetches, the others wait. ``transitive`` fetches also what they need; ``tell``
+    is called with a line when something is downloaded: what, from where, how much.
 
     What the repository has not is a MissingArtifact; no network, no Java and no room for it are an
     EnvironmentFault; nothing asked for, and no place for a cache, a ConfigurationError.

@@ -209,8 +209,7 @@ class TopicMirror(Changelog):
     def refresh(self) -> int:
         """Read what the topic has by now, and return how many records that was.
 
-        A record that is none of a changelog is a FormatError; that the topic has lost records which
-        were not read, an InputError.
+        A record of no changelog is a FormatError; that the topic lost unread ones, an InputError.
         """
         with alone(self.path / _LOCK):  # of those who read the topic into it
             at, reach = self._offsets(), self._reach()
@@ -359,9 +358,8 @@ class KafkaChangelog(OutputTopic):
     def latest_in(self, folder: Path) -> Changelog:
         """Return the changelog as a folder that has what the topic has by now.
 
-        If no broker answers, it has what was read into it before, and a
-        :class:`~kstoolkit.errors.StaleResultWarning` says of when that is; if that is nothing, it
-        is a KafkaError.
+        If no broker answers, it has what was read before; a
+        :class:`~kstoolkit.errors.StaleResultWarning` says of when; if nothing, it is a KafkaError.
         """
         read_ms = TopicMirror.read_ms(folder)
         if read_ms is None:

@@ -157,8 +157,7 @@ def assignment(
         Servers to ask first, as ``"host:port"``, with commas between; and settings of the
         connection, by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names.
     state_dirs
-        Of Kafka Streams: state directories of its instances, or copies of them, as far as they can
-        be seen from here.
+        Of Kafka Streams: state directories of its instances, or copies, as far as seen from here.
     restore_bytes_per_second
         How fast one instance restores; by default, no time is told.
 

@@ -74,9 +74,8 @@ class CheckedStore(Record):
     offset, closed, is_locked
         How far of its changelog is in it, how it was closed, and whether a process has it open.
     end_offset, behind_records
-        The next offset of its changelog topic, and how many before it are not in the store; those
-        that transactions and compaction left empty count, too; a store that keeps no offset lacks
-        all that the topic has.
+        The next offset of its changelog topic, and how many before it are missing; those that
+        transactions and compaction left empty count, too; a store that keeps no offset lacks all.
     restore_ms
         How long writing all its rows anew would take; by what its topic has, if servers are given.
     advice

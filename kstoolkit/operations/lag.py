@@ -619,8 +619,7 @@ def lag(
 class LagWatch:
     """Looks at the lag again and again, and measures rates from one look to another.
 
-    It takes what :func:`lag` does. If there is no such run, it is an InputError; if the run reads
-    no topic, a ConfigurationError.
+    It takes what :func:`lag` does. No such run is an InputError; no topic, a ConfigurationError.
     """
 
     def __init__(

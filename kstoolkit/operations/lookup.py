@@ -274,11 +274,10 @@ class Lookup:
     Parameters
     ----------
     ask
-        Takes a list of different keys, at most ``batch_size`` of them, and returns a mapping of
-        values by key. A key that it leaves out, or whose value is None, is unknown; an exception in
-        place of a value says that this key failed. Called from several threads at once, if it is
-        not an ``async`` function. Python can't end a thread: give the client in it a time limit of
-        its own, below ``timeout``.
+        Takes a list of different keys, at most ``batch_size``, and returns a mapping of values by
+        key. A key left out, or with value None, is unknown; an exception for a value says that its
+        key failed. Called from several threads at once, if it is not an ``async`` function. Python
+        can't end a thread: give the client in it a time limit of its own, below ``timeout``.
     batch_size
         How many keys a call may have.
     pool
@@ -295,10 +294,9 @@ class Lookup:
     pause_after, pause
         After so many failed calls in a row nobody is asked for a while.
     on_error
-        What becomes of rows whose look-up failed. ``"dead_letter"``: they go on with null, and the
-        reason in the column ``_broken``, which makes dead letters of them in a pipeline.
-        ``"skip"``: they are left out, and counted in :meth:`statistics`. ``"default"``: they get
-        ``default``.
+        What becomes of rows whose look-up failed. ``"dead_letter"``: they go on with null, the
+        reason in the column ``_broken``, which makes them a pipeline's dead letters. ``"skip"``:
+        they are left out, counted in :meth:`statistics`. ``"default"``: they get ``default``.
     default
         With ``on_error="default"``: the value of each row without one, of unknown keys and null.
 
@@ -373,8 +371,7 @@ class Lookup:
     def values(self, keys: pa.Array | pa.ChunkedArray, kind: pa.DataType | None = None) -> pa.Array:
         """Return a value for each key, in the order of the keys.
 
-        A key that is unknown, or whose look-up failed, gives null or the default; which of the two
-        it was, :meth:`answers` tells.
+        An unknown or failed key gives null or the default; which it was, :meth:`answers` tells.
 
         Parameters
         ----------

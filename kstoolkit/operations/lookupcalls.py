@@ -425,8 +425,7 @@ class LookupStatistics(Record):
     num_processes
         How many have told: this one, and Spark's workers as their tasks ended.
     rows, rows_failed
-        Rows that were looked up, and those of them whose look-up failed; what became of those is
-        what ``on_error`` says.
+        Rows looked up, and those whose look-up failed; ``on_error`` says what became of those.
     keys_wanted, cache_hits, keys_joined
         Different keys of each batch; those that were in the cache, and those that another batch had
         asked for already, whose answer this one waited for.

@@ -2,8 +2,7 @@
 
 A consumer group is moved as Kafka's own tool does it. A run begins a new epoch: its state is empty,
 and its counts replace the earlier ones. So a window of which all records are read again is counted
-right, and one of which none is read keeps its count; one of which a part is read gets a count that
-is too low.
+right, one of which none is read keeps its count; one of which a part is read gets too low a count.
 
 Which these are, the timestamps of the records around the offsets tell, if the events of a partition
 lie in the order of time, and records' timestamps are their events' times, as ``kstoolkit produce``
@@ -130,8 +129,7 @@ class ResetPlan:
     done
         Whether it is done, or only planned.
     in_part
-        Of a run, the windows of which just a part is read again, as far as records' timestamps
-        tell; their counts become too low.
+        Of a run, windows read again in part, as records' timestamps tell; counts become too low.
     warnings
         What this costs, each in a sentence.
     refusal
@@ -468,11 +466,10 @@ def reset(
 ) -> ResetPlan:
     """Return what moving a run or a consumer group costs, and with ``dry_run=False`` do it.
 
-    A run then begins anew at these offsets: the next one that is started on its folder has a new
-    checkpoint, filed under a new epoch. The old one is kept beside, as ``checkpoint.epoch=<n>``,
-    and so is all that was counted. State starts empty, and the newest count of a window wins: a
-    window that is read again whole is counted right, one that is read in part too low. The plan
-    says which these are.
+    A run then begins anew at these offsets: the next one started on its folder has a new
+    checkpoint, filed under a new epoch. The old one is kept beside, as ``checkpoint.epoch=<n>``, as
+    is all that was counted. State starts empty, and the newest count of a window wins: a window
+    read again whole is counted right, one read in part too low. The plan says which these are.
 
     A consumer group is moved as Kafka's own ``kafka-consumer-groups --reset-offsets`` does.
 

@@ -67,8 +67,7 @@ class JavaMemory(Record):
     direct_bytes
         Direct buffers that Java counts.
     netty_bytes
-        Direct memory that netty takes by itself, for the network and for Arrow, and keeps for the
-        next who wants it.
+        Direct memory that netty takes by itself, for the network and Arrow, and keeps for the next.
     arrow_bytes
         What Arrow has of it: inside ``netty_bytes``, and never added to it.
     mapped_bytes
@@ -320,8 +319,7 @@ class ExecutorMemory(Record):
 def _executors_memory(context: Any) -> Records[ExecutorMemory]:
     """Return what each executor that is up said; the driver, which is one if local, left out.
 
-    Spark tells the peaks since an executor started, not what it takes now, and tells them whether
-    or not its web page is on.
+    Spark tells peaks since an executor started, not what it takes now, its web page on or off.
     """
     asked = context.getConf().get("spark.executor.processTreeMetrics.enabled", "false") == "true"
     listed = context._jsc.sc().statusStore().executorList(True)  # noqa: FBT003, SLF001 - active ones; the way into Java
@@ -471,8 +469,7 @@ def _value(given: Mapping[str, str], key: str, default: str) -> str:
 def session_with_java(spark: SparkSession | None = None) -> SparkSession:
     """Return a session that has a Java, and one that runs: the given one, or the active one.
 
-    None, one that was stopped, and one of Spark Connect are a ConfigurationError; a Java that has
-    ended is an EnvironmentFault.
+    None, stopped, or of Spark Connect is a ConfigurationError; an ended Java, an EnvironmentFault.
     """
     process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as pyspark asks itself
     if process is not None and process.poll() is not None:
@@ -596,12 +593,11 @@ def spark_memory(
     spark
         The session; None: the active one.
     query
-        Whose state: a streaming query or a live run; None: all queries of the session that run,
-        and all runs in its Spark.
+        Whose state: a streaming query or a live run; None: all the session's, and all runs in its
+        Spark.
     profile
-        What the state stores are opened with, as :func:`~kstoolkit.plan_memory` takes it; None:
-        Spark's own options, with the session's settings as they are now. A query keeps those that
-        it was started with.
+        What state stores are opened with, as :func:`~kstoolkit.plan_memory` takes it; None: Spark's
+        options, with the session's present settings. A query keeps those it was started with.
 
     Raises
     ------

@@ -1,7 +1,6 @@
 """What a query, its operators' state and RocksDB tell Prometheus of themselves.
 
-Only the process that counts knows these; they begin at 0 with it, as Prometheus expects of a
-process that was started anew.
+Only the process that counts knows these; they begin at 0 with it, as Prometheus expects.
 
 Where a figure of RocksDB is the same as one of Kafka Streams' metrics, it has that one's name
 (:func:`kstoolkit.rocksdb.metricnames.metric_names` has the pairs), less the statistic that

@@ -58,10 +58,9 @@ if TYPE_CHECKING:
 class CountedTopic(ReadOnce):
     """A run's latest counts, of windows of one length, as rows: one for each user and window.
 
-    Made by :func:`kstoolkit.open_topic`; ``with`` closes it, and removes what was made. How to
-    count, ``counted``, is as of :func:`kstoolkit.stores.rows.counts.changelog_counts`. No such
-    windows, or none told of several, is a ConfigurationError; a record that is none of a run's
-    counts a FormatError.
+    Made by :func:`kstoolkit.open_topic`; ``with`` closes it, and removes what was made. ``counted``
+    is as of :func:`kstoolkit.stores.rows.counts.changelog_counts`. No such windows, or none told of
+    several, is a ConfigurationError; a record that is no run's count a FormatError.
     """
 
     def __init__(
@@ -212,8 +211,7 @@ def _partition_of(store: HasRows) -> int | None:
 def begins_ms(store: HasRows) -> int | None:
     """Return from when on a store has all its windows, epoch ms UTC: its first segment's begin.
 
-    What a topic has of before is expired in the store. Of several partitions, it is the latest;
-    None of a store without segments.
+    Earlier is expired in the store. Of several partitions, the latest; None without segments.
     """
     source = store.source
     sources = source.sources if isinstance(source, Together) else [source]

@@ -202,8 +202,7 @@ def alertmanager(url: str, *, link: str | None = None) -> Receiver:
     url
         Where it is, ``http://host:9093``; with ``user:password@`` in it if it asks for them.
     link
-        Where an incident can be looked at; ``{incident}`` in it stands for its id, ``{user}`` for
-        whom it is about.
+        Where an incident can be seen; ``{incident}`` in it is its id, ``{user}`` whom it is about.
 
     Examples
     --------

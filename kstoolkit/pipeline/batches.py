@@ -591,15 +591,13 @@ class RunSummary(Viewed):
     seconds, first_batch_seconds
         How long the batches took together, and the first one, which carries what starts up.
     files_moved, files_replaced
-        Files that were found elsewhere, and not counted again; that were found to hold something
-        else, and counted as new.
+        Files found elsewhere, not counted again; found to hold something else, counted as new.
     files_grown
         Paths of files of which what was added once they were counted is not counted.
     unjudged
         Counts that could not be judged.
     incidents
-        How many incidents there are, by state, of which findings are the evidence; ``None`` if
-        that is gone, or can't be read.
+        Incidents by state; ``None`` if their evidence, the findings, is gone or can't be read.
     """
 
     events: int

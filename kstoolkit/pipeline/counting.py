@@ -1,9 +1,8 @@
 """Rows that Spark hands on, counted by pane before the shuffle: what ``mapInArrow`` runs.
 
 Two kinds of rows come: the three columns of any DataFrame, which Spark evaluated, and a topic's
-records, whose values are read here, in Python: as JSON whose fields are named plainly, or by a
-function of the user's. Either way events are judged, those that are none become dead letters, and
-the rest is counted.
+records, whose values are read here, in Python: as JSON with plain field names, or by the user's
+function. Either way events are judged, what is none becomes a dead letter, the rest is counted.
 """
 
 from __future__ import annotations

@@ -138,13 +138,11 @@ def count_windows(
     Parameters
     ----------
     size, every
-        Length of a window, and how often one begins: by default when the last one ends. ``every``
-        is no longer than ``size``.
+        Length of a window, and how often one begins: ``size`` at most and by default.
     event_time
         Column name or Spark SQL expression of a timestamp; one without a time zone is in UTC.
     user, action
-        Column names or Spark SQL expressions. ``action=None`` counts over all actions and leaves
-        that column null.
+        Column names or Spark SQL expressions. ``action=None`` counts over all, its column null.
     lateness
         How far behind the newest event a stream still takes events: Spark's watermark, which
         append mode needs. Spark drops events that are later, and tells how many in the query's
@@ -164,10 +162,9 @@ def count_windows(
     Notes
     -----
     A batch sums hopping windows from panes, as long as the greatest common divisor of ``size`` and
-    ``every``, so that an event is read once and not ``size / every`` times. A stream lets Spark
-    copy each event into all of its windows: panes would be a second aggregation, which rules out
-    update mode. In a stream one event dated far ahead makes all others late: filter such events
-    out first.
+    ``every``, so an event is read once and not ``size / every`` times. A stream lets Spark copy
+    each event into all of its windows: panes would be a second aggregation, which rules out update
+    mode. In a stream one event dated far ahead makes all others late: filter such out first.
 
     Examples
     --------
@@ -200,9 +197,8 @@ def count_sessions(
 ) -> Transformation:
     """Return a transformation that counts the events of each session of a user and action.
 
-    A session ends when more than ``gap`` passes without an event. ``window_start`` is its first
-    event, ``window_end`` is its last event plus ``gap``. With ``action=None`` the sessions are the
-    user's, over all actions.
+    A session ends after more than ``gap`` without an event. ``window_start`` is its first event,
+    ``window_end`` its last plus ``gap``. With ``action=None`` sessions are the user's, over all.
 
     Spark streams sessions in append and complete mode, not in update mode. The other parameters
     and the errors are those of :func:`count_windows`.
@@ -252,10 +248,9 @@ def count_sliding(
 
     Notes
     -----
-    The count is the running total at ``t`` less the running total at ``t - size``, so the work
-    after one shuffle and one sort grows with the number of events, not with how many a window
-    holds. All events of one user and action pass through one task, which spills to disk what
-    memory can't hold.
+    The count is the running total at ``t`` less that at ``t - size``, so the work after one shuffle
+    and one sort grows with the events, not with how many a window holds. All events of one user and
+    action pass through one task, which spills to disk what memory can't hold.
 
     Examples
     --------

@@ -129,8 +129,7 @@ class Restart:
     most_per_hour
         When it has died more often than this within an hour, the run gives up.
     first_pause, longest_pause
-        The pause before the first try; it doubles with each further death after the same batch, up
-        to the longest.
+        The first pause; it doubles with each further death after the same batch, up to the longest.
 
     Raises
     ------

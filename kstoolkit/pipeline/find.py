@@ -44,8 +44,7 @@ def find(
     InputError
         If there is no changelog.
     ConfigurationError
-        If a rule looks at a window that the changelog has not, or has in part: what ``min_count``
-        left out is no zero.
+        If the changelog lacks all or part of a rule's window: what ``min_count`` left out isn't 0.
     """
     where = Path(path if isinstance(path, str | os.PathLike) else path.folder.path)
     changelog, rules = Changelog.open(where), as_rules(rules)

@@ -100,9 +100,8 @@ def _is_empty(path: str) -> bool:
 def readmit_files(folder: RunFolder, pattern: str) -> None:
     """Take files in again of which nothing was counted, as often as they were taken in.
 
-    Each time that a file is taken in, its events count, or a dead letter tells of all of it: where
-    there are as many such letters as times, nothing of it counts. A pattern that names none is a
-    ConfigurationError.
+    Each time a file is taken in, its events count, or a dead letter tells of it all: with as many
+    such letters as times, nothing of it counts. A pattern that names none is a ConfigurationError.
     """
     ledger = Ledger(folder.ledger)
     taken = Counter(entry.path for entry in ledger.entries(0, len(ledger)))

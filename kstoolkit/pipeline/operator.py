@@ -1,9 +1,8 @@
 """The one stateful operator: a bucket's cascade in Spark's state store.
 
 A group is a bucket, its state one map of binary blocks, its input the shuffle's records, and its
-output rows of a kind, a level and bytes. The operator runs without a time mode of Spark's: event
-time would drop a whole CountBlock as one late row, and processing time never comes to an end under
-``availableNow``.
+output rows of a kind, a level and bytes. It runs without a time mode of Spark's: event time would
+drop a whole CountBlock as one late row, and processing time never ends under ``availableNow``.
 """
 
 from __future__ import annotations

@@ -142,12 +142,10 @@ class Pipeline:
     cascade
         The windows; minutes, hours and days by default.
     rules
-        What is abnormal; by default ``Unusual("1 hour", false_alarms_per_day=5)``, or on the
-        window that comes nearest to an hour. Or the path of a file of rules, which a live run reads
-        again before a batch if it has changed.
+        What is abnormal; by default ``Unusual("1 hour", false_alarms_per_day=5)``, or on the window
+        nearest to an hour. Or a file of rules, read again before a live batch if changed.
     buckets
-        Among how many buckets users are spread: the most tasks that can count at once. It can't be
-        changed later.
+        Among how many buckets users are spread: the most tasks at once. It can't be changed later.
     changelog
         Where the latest counts go: to the run's folder by default, or to a topic, see
         :func:`~kstoolkit.kafka.outputs.kafka_changelog`.
@@ -230,9 +228,8 @@ class Pipeline:
     ) -> Run:
         """Count to the end of the input, and return the run.
 
-        Going on with an output folder adds just what is new: a file counts once, wherever it is
-        moved; one that is replaced by other contents is a new one; what is added to one is not
-        counted, and said.
+        Going on with an output folder adds what is new: a file counts once, wherever moved; one
+        replaced by other contents is a new one; what is added to one is not counted, and said.
 
         Parameters
         ----------

@@ -191,9 +191,8 @@ def _spanned(counts: DataFrame) -> DataFrame:
 class BatchOutput:
     """What one micro-batch changed, for one's own function: ``Pipeline(on_batch=…)``.
 
-    A writer that keeps ``id`` with what it writes, in one transaction, and passes over a batch
-    whose id it has, is exact: whatever ends the run, an unfinished batch comes again with the same
-    contents and the same id.
+    A writer that keeps ``id`` in one transaction with what it writes, and passes over batches it
+    has, is exact: whatever ends the run, an unfinished batch comes again with its contents and id.
 
     Parameters
     ----------

@@ -7,9 +7,8 @@
                                                   └ no: one warning; what was in force stays
 
 A batch is judged by one set of rules. A live run looks before each: if it finds others in the
-files, the batch at hand is counted by a query that has them. ``rules.jsonl`` in the run's folder
-has a line for each set that was in force: its version, which its findings tell too, since when, and
-the rules.
+files, the batch is counted by a query that has them. ``rules.jsonl`` in the run's folder has a line
+for each that was in force: its version, which its findings tell too, since when, and the rules.
 """
 
 from __future__ import annotations

@@ -272,8 +272,7 @@ class Run(Viewed):
         user
             Who; without any counts, the levels are empty.
         action
-            Only this action; by default all of them together. Of an action of several parts,
-            ``where`` says which.
+            Only this action; by default all together. Of several parts, ``where`` says which.
         where
             Only actions with these values of their parts, as ``{"region": "eu-west"}``; ``None`` is
             none.
@@ -322,9 +321,8 @@ class Run(Viewed):
         user
             Only this user's.
         by
-            Sums over all actions with the same values of these parts; ``[]`` for each user's sum.
-            By default each action on its own. What ``min_count`` left out is in no sum, which a
-            warning says.
+            Sums over actions with the same values of these parts; ``[]``: each user's sum. By
+            default each action alone. What ``min_count`` left out is in no sum, as a warning says.
         where
             Only actions with these values of their parts, as ``{"region": "eu-west"}``; ``None`` is
             none. An action that is one column is called ``"action"``.
@@ -335,8 +333,7 @@ class Run(Viewed):
         -------
         pandas.DataFrame
             ``window_start``, ``window_end`` (UTC), ``user``, ``action``, ``count``; sorted by
-            start, user and action. In the place of ``action`` are its parts, if it has several, or
-            those that were asked for.
+            start, user and action. For ``action`` stand its parts, if several, or those asked for.
 
         Raises
         ------
@@ -516,10 +513,9 @@ class Run(Viewed):
         what
             An incident, its id, or a user's name.
         mark
-            ``"known"``: a user that no rule need find, and that teaches nothing of others; or an
-            incident that is in order. ``"confirmed"``: it is abnormal. ``"muted"``: it is found,
-            but no alert is sent. What is known or confirmed is a label for
-            :func:`kstoolkit.evaluate`.
+            ``"known"``: a user that no rule need find, that teaches nothing of others; or an
+            incident in order. ``"confirmed"``: abnormal. ``"muted"``: found, without an alert. What
+            is known or confirmed is a label for :func:`kstoolkit.evaluate`.
         until
             It holds for windows that begin before then, and a mute for alerts before then.
         rules
@@ -571,8 +567,7 @@ class Run(Viewed):
     def dead_letters(self) -> DeadLetters:
         """Records that could not be counted: how many, and the first of them with their raw text.
 
-        At most 100,000 are held, which is announced. All of them lie as Parquet files in the run's
-        folder ``dead_letters``.
+        At most 100,000 are held, as is said. All lie as Parquet in the run's ``dead_letters``.
         """
         self.folder.check()
         found = _read_dead_letters(self.folder.path, limit=_SHOWN_ROWS)

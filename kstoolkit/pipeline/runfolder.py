@@ -8,8 +8,7 @@
     files.jsonl · given_up.jsonl · changed.jsonl · contents    files, and what became of them
     skip.json · restarts.jsonl · rules.jsonl · due.json · alerts.json · spark.log
 
-While a run writes, it holds a lock of the kernel on ``.lock``, which is gone when the process is,
-however it ended.
+While a run writes, it holds a kernel lock on ``.lock``, gone with the process, however it ended.
 """
 
 from __future__ import annotations
@@ -278,8 +277,7 @@ class RunFolder:
     def forget_uncommitted(self) -> None:
         """Remove the state of a batch that Spark did not commit; the folder is held.
 
-        Repeated, the batch may count other files, or without some; and its state takes the place of
-        none that is there.
+        Repeated, the batch may count other files, or without some; its state replaces none there.
         """
         committed = newest_commit(self.checkpoint)
         kept = 0 if committed is None else committed + 1

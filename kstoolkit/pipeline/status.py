@@ -1,8 +1,7 @@
 """How a run stands: how fast, how far behind, what waits, what its state takes.
 
-Watched look after look, each reading just what is new; in this process or another's. Nothing here
-writes, and a look disturbs nobody: the run's ledger and Spark's logs are read as they are, half a
-line at the end included.
+Watched look after look, each reading what is new; in this process or another's. Nothing here writes
+or disturbs: the run's ledger and Spark's logs are read as they are, half a last line included.
 """
 
 from __future__ import annotations

@@ -83,8 +83,7 @@ def with_connector(spark: SparkSession, tell: Callable[[str], object] = to_stder
     EnvironmentFault
         If the connector can't be had.
     """
-    # Java looks for formats by the thread's own loader: a thread that did not add jars has another
-    # one than the session.
+    # Java looks for formats by the thread's loader, not the session's where it added no jars.
     loader = spark._jsparkSession.sharedState().jarClassLoader()  # noqa: SLF001 - no public way
     jvm: Any = spark._jvm  # noqa: SLF001
     jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
@@ -335,9 +334,8 @@ class SkipList:
 def bisect(works: Callable[[Ranges], bool], ranges: Ranges) -> dict[int, list[int]]:
     """Return the offsets, by partition, that by themselves keep ranges from being counted.
 
-    There are none if the whole can be counted, if its halves can and only the whole can't, if there
-    are more than :data:`_MOST_FOUND`, or if they are all that there is and several: then something
-    else is wrong.
+    There are none if the whole can be counted, if only the whole can't, if there are more than
+    :data:`_MOST_FOUND`, or if they are all that there is and several: then something else is wrong.
 
     >>> def works(ranges):
     ...     return not any(first <= 5 < end for first, end in ranges.values())

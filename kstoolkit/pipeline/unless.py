@@ -74,8 +74,7 @@ def ask_unless(
         Those that are later are dropped, and the query's progress tells how many
         (``numRowsDroppedByWatermark``). A batch takes all.
     keep
-        How long after its window's end, and the lateness, an ask can still be cleared. Then it is
-        forgotten, and stays as it is.
+        How long past window end and lateness an ask can be cleared; then it stays, forgotten.
     buckets
         Among how many groups users are spread: the most tasks that can work at once. It can't be
         changed for a query that has begun.

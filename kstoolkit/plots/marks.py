@@ -188,8 +188,7 @@ _MOST_MARKERS = 12
 def draw_lines(ax: Axes, series: Mapping[str, Points]) -> list[str]:
     """Draw a line for each series, and return what was left out or drawn together.
 
-    Points are in the order of x. Lines differ by colour, line style and marker, also those of one
-    name in the legend.
+    Points are in order of x. Lines differ by colour, line style and marker, also those of one name.
     """
     drawn, left_out = dict(list(series.items())[:_MOST_LINES]), list(series)[_MOST_LINES:]
     notes = [f"not drawn: {listed(left_out)}"] if left_out else []

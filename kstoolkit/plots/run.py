@@ -61,9 +61,8 @@ _BATCH_STRIPS, _STATUS_STRIPS = 5, 4
 def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
     """Return how long each batch took, its events/s, what it wrote to state and what that held.
 
-    The state's rows and memory after each batch are Spark's figures. At the right stands what the
-    last batch came to. More than 400 batches are drawn in groups, each as high as its highest; the
-    figure says so.
+    The state's rows and memory after each batch are Spark's. At the right is what the last batch
+    came to. Over 400 batches are drawn in groups, each as high as its highest; the figure says so.
     """
     axes = strip_axes(ax, _BATCH_STRIPS)
     if not len(batches):

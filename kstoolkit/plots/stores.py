@@ -311,9 +311,8 @@ def plot_rows(
 ) -> Axes:
     """Return how many rows each window has; of a store without windows, how large rows are.
 
-    ``by`` is ``"window"`` (by the start of its window), or ``"size"`` (of keys and values); by
-    default windows, if there are any. At most ``limit`` rows are read, and the figure says so; all
-    if it is ``None``.
+    ``by`` is ``"window"`` (its start), or ``"size"`` (of keys and values); by default windows, if
+    there are any. At most ``limit`` rows are read, as the figure says; all if it is ``None``.
     """
     if by is not None and by not in _ROWS_BY:
         message = f"Rows by {by!r} make no plot."

@@ -23,12 +23,10 @@ class UserCounts(Record):
     window_start_ms, window_end_ms
         The window, epoch ms UTC; its end is outside.
     counts
-        How often, by action, which is a tuple where it has several parts; empty if the user did
-        nothing in the window.
+        How often, by action, a tuple if of several parts; empty if the user did nothing then.
     updated_at_ms
-        The clock of the micro-batch that last changed one of the counts, epoch ms UTC; after a
-        compaction of the changelog, that of the newest batch that was folded. ``None`` if there
-        are no counts.
+        The clock of the micro-batch that last changed a count, epoch ms UTC; after a compaction of
+        the changelog, that of the newest batch folded. ``None`` if there are no counts.
 
     Examples
     --------

@@ -379,7 +379,6 @@ def as_profile(profile: Profile | str | None) -> Profile:
 def segment_options(profile: Profile) -> Options:
     """Return options of which any number of segments may be opened with one block cache.
 
-    Whatever the profile says of the write-ahead log, there is none: a segment's writes count once
-    they are flushed.
+    Whatever the profile says of the WAL, there is none: a segment's writes count once flushed.
     """
     return rocksdict_options(profile, shared_memory(profile))

@@ -5,8 +5,7 @@ On disk a segment is a RocksDB of bundles, which can be read without any other f
 any of those say what belongs to the segment as a whole:
 
 ``position``
-    The newest (epoch, batch) of the changelog that is in it, and how many writes it took to be
-    what it is, as JSON.
+    The newest (epoch, batch) of the changelog in it, and how many writes made it, as JSON.
 ``actions`` · number (4 bytes, big-endian)
     Texts of actions, as JSON; ids go on from one such piece to the next.
 
@@ -227,9 +226,8 @@ _AT_ONCE = 100_000  # rows of a write batch
 class DiskSegment:
     """A segment in a RocksDB.
 
-    ``options`` take bytes in and bytes out. For ``writing``, it is made if it isn't there; else
-    nothing in its folder changes: it is read through links. What RocksDB refuses is an error of
-    :mod:`kstoolkit.rocksdb.faults`.
+    ``options`` take bytes in and out. ``writing`` makes it if missing; else its folder stays as it
+    is, read through links. What RocksDB refuses is an error of :mod:`kstoolkit.rocksdb.faults`.
     """
 
     def __init__(self, path: Path, options: Options, *, writing: bool = False) -> None:

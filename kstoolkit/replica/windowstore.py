@@ -281,9 +281,8 @@ class WindowReader(Closing, Viewed):
             When: ISO 8601 text, which is in UTC if it names no zone; epoch ms UTC; or an aware
             datetime: one without a zone is refused, as Python's own is in local time.
         by
-            Sums over all actions with the same values of these parts: tuples of them, or of one
-            that is given as a text the value itself; ``[]`` is the sum of all. By default each
-            action on its own.
+            Sums over actions with the same values of these parts: tuples of them, or of one given
+            as a text the value itself; ``[]``: the sum of all. By default each action alone.
 
         Returns
         -------
@@ -625,9 +624,9 @@ class WindowStore(WindowReader):
     ) -> Self:
         """Bring a replica up to its changelog, and open it.
 
-        What there is already is checked, block by block; a segment that is damaged, torn or gone is
-        set aside as ``<segment>.damaged-<n>`` and rebuilt alone. Ended at any moment, however hard,
-        it goes on from there the next time.
+        What is there is checked block by block; a damaged, torn or gone segment is set aside as
+        ``<segment>.damaged-<n>`` and rebuilt alone. Ended at any moment, however hard, it goes on
+        from there the next time.
 
         Parameters
         ----------
@@ -641,9 +640,8 @@ class WindowStore(WindowReader):
         listener
             Who is told how it goes.
         memory_windows
-            Windows to keep in memory, for as long as this store is open; they take no place on disk
-            and are read from the changelog each time. Of those that the changelog has none of (so
-            far), a ``UserWarning`` tells.
+            Windows to keep in memory, while this store is open; not on disk, but read from the
+            changelog each time. Of those the changelog lacks (so far), a ``UserWarning`` tells.
         retention
             How long :meth:`expire` keeps a segment after its end, by window. Windows that are not
             named are kept for ever; without it, what was said the last time holds.

@@ -38,9 +38,8 @@ _POLICY = (
 class Section:
     """A part of a page: what it says itself, and the sections below that.
 
-    ``key`` is its id, which no other has; ``heading`` stands above it and in the table of contents,
-    if there is one; ``kind`` is what the style sheet calls it. No table of contents names an
-    ``"article"``.
+    ``key`` is its unique id; ``heading`` stands above it and in the table of contents, if any;
+    ``kind`` is what the style sheet calls it. No table of contents names an ``"article"``.
     """
 
     key: str
@@ -204,8 +203,7 @@ def _head(title: str) -> Html:
 def write_page(target: Path, page: bytes) -> Path:
     """Write a page and return where it lies.
 
-    A file that is there already is replaced in one step, so that whoever has it open, or is copying
-    it, never sees half of one.
+    A file already there is replaced in one step, so whoever reads or copies it never sees half.
     """
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:

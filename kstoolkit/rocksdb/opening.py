@@ -59,9 +59,8 @@ def open_store(
         Where to make the folder that the store is read through; None is where temporary files go.
         The WAL is copied into it; SST files only where the system can't hold so many open.
     other_folders
-        The folders outside ``path`` that the store has SST files or its WAL in (``db_paths``,
-        ``cf_paths``, ``wal_dir``), or the ``SSTs`` of a snapshot of Spark's; None: those that its
-        OPTIONS file and its log name.
+        The folders outside ``path`` with SST files or the WAL (``db_paths``, ``cf_paths``,
+        ``wal_dir``), or the ``SSTs`` of a Spark snapshot; None: those in its OPTIONS file and log.
     partly
         Whether a damaged store is opened as far as it goes: without SST files that are missing or
         damaged, and its rows without those in blocks that can't be read. What it says of that is

@@ -53,11 +53,10 @@ def open_store(
 ) -> OpenedStore:
     """Return a store that can be looked into; its own folder is left as it is.
 
-    The store may be in use: neither its lock nor its writes are in the way. What it shows is how
-    the store was at this moment, without what its writer holds in memory alone. Of a store in many
-    segments, each is opened when its rows are come to, and shows how it was then. A segment that
-    can't be read is left out, with a warning; of what is damaged, rows are shown as far as they can
-    be read, with a warning too.
+    The store may be in use: neither its lock nor its writes are in the way. It shows the store of
+    this moment, without what its writer holds in memory alone. Of a store in many segments, each is
+    opened as its rows come, and shows how it was then. A segment that can't be read is left out,
+    with a warning; of what is damaged, rows are shown as far as they can be read, with one too.
 
     Parameters
     ----------
@@ -73,8 +72,7 @@ def open_store(
         How to read keys and values: the name of a serde, as ``"string"`` or ``"long"``, or a
         callable that is given the bytes; None guesses.
     window_size
-        How long the windows of a window store are, which Kafka Streams does not write down: without
-        it their ends are unknown.
+        How long windows are, which Kafka Streams does not write down: without it ends are unknown.
     column_family
         The one column family to read rows of; None takes those that Kafka Streams writes to, and
         ``default`` of a store that is not its; of Spark's, those of the user's variables.

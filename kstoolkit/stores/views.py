@@ -59,8 +59,7 @@ class StoreRecords(Records[_Row]):
     Parameters
     ----------
     path, num_stores
-        The folder of all, and how many there are, also those of which nothing is told; by default
-        those of ``by_store``.
+        The folder of all, and how many, told of or not; by default those of ``by_store``.
     by_store
         What is told of each store: a record, or several; an attribute too.
     """
@@ -222,8 +221,7 @@ class HasViews(Closing, ABC):
     ) -> StoreRecords[StoreLog]:
         """Return the logs that the writer left, of those that have one; none is opened for it.
 
-        Parameters are as of :meth:`kstoolkit.rocksdb.store.Store.log`; if none has one that can be
-        read, it is an InputError.
+        Parameters as of :meth:`kstoolkit.rocksdb.store.Store.log`; none readable is an InputError.
         """
         found: dict[str, StoreLog] = {}
         failure: InputError | None = None

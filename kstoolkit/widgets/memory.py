@@ -188,9 +188,8 @@ class MemoryPanel(Panel):
     Parameters
     ----------
     thing
-        What to measure beside the formula: a store that is open, or the folder of one; a live run;
-        or what ``memory()`` or ``spark_memory()`` returned. Or a plan, to compare with. None: the
-        formula alone.
+        What to measure beside the formula: an open store or its folder; a live run; what
+        ``memory()`` or ``spark_memory()`` returned; or a plan to compare. None: the formula alone.
     profile
         The profile to begin with, or its name; None: that of the store or run, or Kafka Streams'.
 

@@ -11,9 +11,8 @@ A callback of a widget runs on the kernel's own thread, and nothing else runs me
 takes its time goes to a thread, which touches traits of widgets and nothing else: what it prints
 would be lost, and what it raises too, hence an error becomes a text.
 
-The handle of a slider of ipywidgets has no name for a program that reads the page aloud: its label
-is tied to nothing that can have the focus. So the keyboard and such programs get a labelled list of
-the same values, and the mouse both.
+ipywidgets' slider handle has no name for a screen reader: its label is tied to nothing focusable.
+So the keyboard and screen readers get a labelled list of the same values, and the mouse both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Stores to look into: which there are, what each is, its rows in pages, and why it grows.
 
-They are looked for beside the kernel's thread, and stand in a list as a tree, by engine,
-application and task or operator. Of each the panel says whose it is, how sure that is, its size,
-and how it was left.
+They are looked for beside the kernel's thread, and stand in a tree, by engine, application and task
+or operator. Of each is said whose it is, how surely, its size, and how it was left.
 """
 
 from __future__ import annotations
@@ -457,8 +456,7 @@ class StorePanel(Panel):
     def read_as(self, **told: Any) -> None:
         """Read it otherwise: key_serde, value_serde, window_size, version, family.
 
-        What is None is as the store tells itself; what is none of the choices, a
-        ConfigurationError.
+        None is as the store tells; what is no choice, a ConfigurationError.
         """
         self.rows.read_as(**told)
 

@@ -173,7 +173,7 @@ def test_the_options_of_a_store_are_printed_as_well(tmp_path: Path) -> None:
     answer = given("profile", tmp_path)
     assert "block_size=8192\n" in answer.out
     assert "compression=zstd\n" in answer.out
-    assert "# unknown: block_cache_bytes: OPTIONS files hold no caches" in answer.out
+    assert "# unknown: block_cache_shared: OPTIONS files hold no caches" in answer.out
 
 
 @pytest.mark.parametrize(

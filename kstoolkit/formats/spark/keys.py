@@ -8,10 +8,9 @@
     TimestampAsPrefix   [family] timestamp (8) · 00 row
     TimestampAsPostfix  [family] 00 row · timestamp (8)
 
-The family is 2 bytes, there only in stores that have families; it and lengths are little-endian.
-``00`` is the version of a row's format (:mod:`kstoolkit.formats.spark.unsaferow`). A timestamp is
-big-endian with its sign flipped, and is the key's last column. An ordering column is bytes that
-sort as its values do::
+The family is 2 bytes, only in stores with families; it and lengths are little-endian. ``00`` is the
+version of a row's format (:mod:`kstoolkit.formats.spark.unsaferow`). A timestamp is big-endian, its
+sign flipped, and the key's last column. An ordering column is bytes that sort as its values::
 
     marker (1): 00 negative · 01 not negative · 02 null        value, big-endian
 
@@ -65,8 +64,7 @@ class KeyEncoder:
     """How the keys of a column family are written.
 
     Kinds are ``"NoPrefix"``, ``"PrefixKeyScan"``, ``"RangeKeyScan"``, ``"TimestampAsPrefix"`` and
-    ``"TimestampAsPostfix"``; ``first`` are the positions of the columns that come first, in a kind
-    that has such.
+    ``"TimestampAsPostfix"``; ``first`` are the positions of columns in front, in a kind with such.
     """
 
     kind: str = "NoPrefix"

@@ -482,9 +482,8 @@ def layout_of(
 ) -> StoreLayout:
     """Return the layout of a store, from its schema file, its operator's metadata and its name.
 
-    ``log`` is the offset log of the batch whose state is read: the settings are there. ``families``
-    has the number of each column family, as a snapshot says. Rows of a format that is not read here
-    are a FormatError.
+    ``log`` is the offset log of the batch whose state is read, with the settings. ``families`` has
+    each column family's number, as snapshots say. Rows of a format not read here are a FormatError.
     """
     if log.row_format != "unsaferow":
         message = f"State whose rows are {log.row_format!r}, which kstoolkit does not read."

@@ -93,8 +93,7 @@ class StateChangelog:
 def read_changelog(raw: bytes) -> StateChangelog:
     r"""Return what a changelog, delta or snapshot file holds.
 
-    One that is none, or of another version, is a FormatError; so is a damaged one, as its changes
-    are gone through.
+    What is none, or of another version, is a FormatError; so is a damaged one, once gone through.
 
     >>> import pyarrow as pa
     >>> bare = b"".join([bytes([0, 0, 0, 1]), b"k", bytes([0, 0, 0, 2]), b"vv", b"\xff" * 4])
@@ -241,8 +240,7 @@ class Snapshot:
 
     The latter lie in ``SSTs/`` and ``logs/``. How many keys there are, and how many that operators
     keep for themselves, is None where Spark did not count. ``families`` has the number of each
-    column family, {} in a store without; ``internal_families`` are those that operators keep for
-    themselves.
+    column family, {} in a store without; ``internal_families`` are the operators' own.
     """
 
     members: dict[str, bytes]

@@ -1,10 +1,9 @@
 """What a column of Spark's state may hold: data types, and schemas from Spark's JSON of them.
 
 A type says how many bytes a value takes inside an array, and which Arrow type stands for it; its
-name is that of ``org.apache.spark.sql.types.DataType.json``. Two differ from what Arrow would
-offer: a year-month interval is its months, a calendar interval a struct of months, days and
-microseconds. A type that is not known here is :class:`Unread`: its bytes are shown as they are, and
-so is a list of such.
+name is that of ``org.apache.spark.sql.types.DataType.json``. Two differ from Arrow's: a year-month
+interval is its months, a calendar interval a struct of months, days and microseconds. A type not
+known here is :class:`Unread`: its bytes are shown as they are, and so is a list of such.
 """
 
 from __future__ import annotations

@@ -98,8 +98,7 @@ def split_records(
 ) -> RowColumns:
     """Return what the application put into the latest records of keys, drawn at this module's head.
 
-    ``kind`` is that of the store whose changelog the topic is; without a window size, windows' ends
-    are null.
+    ``kind`` is the store's whose changelog it is; without a window size, windows' ends are null.
 
     >>> key = ByteColumn.of([b"anna"])
     >>> value = ByteColumn.from_arrow(restored_values([b"42"], [1700000000000], [None]))

@@ -83,9 +83,8 @@ _NO_SESSION = "the key is shorter than the 16 bytes of a session"
 class KeyParts:
     """What is in keys with times; of rows with a problem, nothing in particular.
 
-    A session ends with its last event; of windows, whose ends lie nowhere, ``end_ms`` is None. The
-    ``sequence`` tells rows of one key and window apart; sessions have none. An index's rows are for
-    finding others.
+    A session ends with its last event; windows' ends lie nowhere: ``end_ms`` is None. ``sequence``
+    tells rows of a key and window apart; sessions have none. An index's rows are to find others.
     """
 
     key: ByteColumn

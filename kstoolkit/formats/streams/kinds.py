@@ -98,9 +98,8 @@ _GROUPS = {
 def kinds_named(name: str) -> tuple[Kind, ...]:
     """Return the kinds that a user's word can mean: one, or all of a group.
 
-    A group is ``key-value``, ``window`` or ``session``, of which the column family and the bytes
-    tell the rest. Blanks and underscores are as good as hyphens; other words are a
-    ConfigurationError.
+    A group is ``key-value``, ``window`` or ``session``, whose rest the column family and bytes
+    tell. Blanks and underscores pass for hyphens; others are a ConfigurationError.
 
     >>> [str(kind) for kind in kinds_named("Key Value")]
     ['key-value', 'timestamped-key-value', 'headers-key-value']

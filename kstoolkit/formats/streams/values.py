@@ -13,9 +13,8 @@ how almost every value begins. (``ValueAndTimestampSerializer``,
 ``AggregationWithHeadersSerializer``, ``ValueTimestampHeadersSerializer`` and ``HeadersSerializer``
 of ``org.apache.kafka.streams.state.internals``, Kafka Streams 4.3.)
 
-Headers of many rows are read header by header, each step for all rows at once; what is not as it
-should be, and rows of which few are as long, are read one by one by a :class:`Cursor`, which never
-goes past the end of its cell.
+Headers of many rows are read header by header, each step for all rows at once; what is amiss, and
+rows of which few are as long, are read one by one by a :class:`Cursor`, which stays in its cell.
 """
 
 from __future__ import annotations

@@ -214,13 +214,11 @@ class Circumstances(TypedDict, total=False):
     open_files_limit
         How many files the writer may open; None: what its metrics, or its process ``pid``, tell.
     metrics
-        What the writer's engine tells of its stores, by ``kst.read_metrics`` or
-        ``kst.read_progress``.
+        What the writer's engine tells, by ``kst.read_metrics`` or ``kst.read_progress``.
     client_config
         The writer's settings, by Kafka's names (``"max.poll.interval.ms"``).
     since
-        From when on the log is judged, also what RocksDB set aside as LOG.old.*; None: the log
-        that is written to.
+        From when on the log is judged, also LOG.old.*; None: the log that is written to.
     """
 
     since: Moment | None

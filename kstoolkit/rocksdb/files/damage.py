@@ -111,9 +111,8 @@ def mended_families(
 ) -> tuple[dict[str, Rdict], Losses]:
     """Return the column families of what is left of a store, and what was lost.
 
-    Its files are in ``scratch``, which is changed; ``folder`` is the store as the user knows it. If
-    no SST file is left, or no whole MANIFEST says which there were, ``fault`` is raised: why it
-    can't be opened as it is.
+    Its files are in ``scratch``, which changes; ``folder`` is the user's store. If no SST file is
+    left, or no whole MANIFEST says which there were, ``fault`` is raised: why it can't be opened.
     """
     manifest = whole_manifest(scratch)
     if manifest is None:

@@ -7,10 +7,9 @@ nothing, so that rows are missing. The file is a log in blocks of 32 KiB::
     block    record, record … · padding                    too short for one more record
     payload  tag · fields, tag · fields …                  an edit; numbers are varints
 
-A record that does not fit into what is left of a block goes on in the next (RocksDB's
-``db/log_format.h``). An edit tells of files that are added to a level of a column family, and of
-files that are taken away (``db/version_edit.cc``). rocksdict shows no file that is listed and
-missing, and drops none.
+A record that does not fit into the rest of a block goes on in the next (RocksDB's
+``db/log_format.h``). An edit tells of files added to a level of a column family, and taken away
+(``db/version_edit.cc``). rocksdict shows no file that is listed and missing, and drops none.
 """
 
 from __future__ import annotations

@@ -8,10 +8,9 @@ or allows too few. Copies are said before, if they are large, and refused if the
 half of what is free. The folder lies where Python's ``tempfile`` puts things (``TMPDIR``), and goes
 when the store is closed.
 
-Hard links work on the store's own disk alone, change the files' ctime, and keep on disk what the
-store deletes, however the reader ends; descriptors end with it. 2,000 SST files are opened in 1 to
-2 s on ext4, where each link takes an inode. A file that is held takes room, too, once it is
-deleted: see :class:`LetsGo`.
+Hard links work on one disk alone, change the files' ctime, and keep on disk what the store deletes,
+however the reader ends; descriptors end with it. 2,000 SST files open in 1 to 2 s on ext4, where
+each link takes an inode. A held file takes room, too, once deleted: see :class:`LetsGo`.
 
 A process that is killed leaves its folder behind: copies, and links that lead nowhere. Process ids
 are used again and clocks are set, so neither tells whether the owner still lives. The kernel does:

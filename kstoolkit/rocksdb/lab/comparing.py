@@ -28,6 +28,7 @@ from kstoolkit.errors import ConfigurationError, InputError, OutputError
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 from kstoolkit.rocksdb.files.summary import footprint_of
+from kstoolkit.rocksdb.lab.replaying import peak_sst_bytes
 from kstoolkit.rocksdb.lab.results import (
     Comparison,
     LevelWork,
@@ -46,6 +47,7 @@ from kstoolkit.rocksdb.lab.workloads import (
     chosen_profiles,
     keep_rows,
 )
+from kstoolkit.rocksdb.log.storelog import read_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -132,6 +134,7 @@ def _trial_request(
     return {
         "workload": workload.to_dict(),
         "course": workload.was and workload.was.course,
+        "asked": workload.was.asked if workload.was else (),
         "profile": told,
         "rows": None if rows is None else str(rows),
         "path": str(path),
@@ -376,7 +379,8 @@ def compare_profiles(
             except TrialFailed as failed:
                 failed.found = _comparison(planned, found, levels)
                 raise
-            levels += work_by_level(profile.name, path)
+            levels += work_by_level(profile.name, log := read_log(path))
+            found[profile.name].peak_sst_bytes = peak_sst_bytes(log)
             if not kept:
                 shutil.rmtree(path)
     return _comparison(planned, found, levels)
@@ -431,7 +435,9 @@ def _kept(
         return workload, None
     path = place / "rows.arrow"
     rows = _unless_cancelled(workload.rows, listener)
-    return replace(workload, writes=keep_rows(rows, path, disk_bytes=disk_bytes)), path
+    ends = workload.was.asked if workload.was else ()
+    writes = keep_rows(rows, path, disk_bytes=disk_bytes, ends=ends)
+    return replace(workload, writes=writes), path
 
 
 def _unless_cancelled(rows: Iterable[Row], listener: Listener) -> Iterator[Row]:

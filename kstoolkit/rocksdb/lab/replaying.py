@@ -4,7 +4,7 @@
 
     the log      flushes, merges: writes in, rows left ──▶ how often keys come twice ──▶ a law
                  files made and removed, jobs          ──▶ what it cost: amplification, peak disk
-    the files    keys, sizes of values, how far they compress
+    the files    keys, values
 
 Which key was written when, no log tells. So keys are those that the store holds, written as often
 as a law has it by which as many rows are left of so many writes as there were: of those of a flush,
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.rocksdb.log.lines import Event
+    from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.store import Store
 
-    Keys = Sequence[bytes]
-    Value = tuple[int, float]
+    Rows = tuple[list[bytes], list[bytes]]
 
-_MOST_WRITES, _MOST_KEYS = 20_000_000, 2_000_000
+_MOST_WRITES, _MOST_KEYS, _MOST_BYTES = 20_000_000, 2_000_000, 64 << 20
 _ENTRIES, _OFFSETS = ("num_entries", "total_num_input_entries"), "offsets"
 """What a flush has of writes (the second since RocksDB 10.4); a family of Kafka Streams' own."""
+_FULL = "Write Buffer Full"
 _STEPS, _RATES, _RAREST = 400, 60, 0.1
-_MOVED, _AT_WORK, _OFF = 0.5, 0.9, 0.2
-_LEAST_BYTES = 512 << 10  # of stores of 100 KiB, flushes came out 74 % too low to 38 % too high
-_AT_ONCE = 1_000
+_MOVED, _REWRITTEN, _AT_WORK, _OFF = 0.5, 1.5, 0.9, 0.2
+_AT_ONCE, _LONGER = 1_000, 10
+_APART = 997  # rows that are neighbours have values that are none: files must not shrink by it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -59,9 +60,12 @@ class LoggedWork(Record):
         The most that SST files took together, and what they took at the end.
     stalls
         How often writers had to wait, or were slowed down.
-    left, course
+    left, course, asked
         Writes, and the rows that were left of them, of each flush, and each merge with new files;
-        writes until each flush, and how many would have come by then if they came evenly.
+        writes until each flush, and how many would have come by then if they came evenly; and until
+        each flush that came for another reason than a full memtable: its owner's commits.
+    value_bytes
+        Of the rows of each flush: how long their values are, as those that add up grow.
     """
 
     writes: int = of_source(Source.LOG)
@@ -76,6 +80,8 @@ class LoggedWork(Record):
     stalls: int = of_source(Source.LOG)
     left: tuple[tuple[float, int], ...] = field(default=(), repr=False)
     course: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
+    asked: tuple[int, ...] = field(default=(), repr=False)
+    value_bytes: tuple[float, ...] = field(default=(), repr=False)
 
     @property
     def sentence(self) -> str:
@@ -91,14 +97,24 @@ class LoggedWork(Record):
         return f"LoggedWork({self.sentence})"
 
 
-def logged_work(store: Store) -> LoggedWork:
-    """Return what was written to a store, by its log; an InputError if that does not tell."""
-    told, log = _Told(), store.log(since=0)  # with those that were rotated
+def peak_sst_bytes(log: StoreLog) -> int:
+    """Return the most that SST files took together, by what a log tells of each."""
+    return _told_by(log).peak
+
+
+def _told_by(log: StoreLog) -> _Told:
+    told = _Told()
     for at, line in log.stamped_lines():
         if (event := event_of(line.text)) is not None and not line.continued:
             told.take(event)
         elif told.began is None and at is not None:
             told.began = at.timestamp()
+    return told
+
+
+def logged_work(store: Store) -> LoggedWork:
+    """Return what was written to a store, by its log; an InputError if that does not tell."""
+    told = _told_by(log := store.log(since=0))  # with those that were rotated
     if not told.flushed:
         raise _untold(store, "it tells of no flush: its level is too high, or none came")
     if told.first > told.flushed[0][0]:  # of what is overwritten at once, the last is left
@@ -119,6 +135,8 @@ def logged_work(store: Store) -> LoggedWork:
         stalls=len(stalled),
         left=(*told.flushed, *told.all_merged()),
         course=_course(told.flushed, np.array([began, *told.times]), stalled),
+        asked=tuple(told.asked),
+        value_bytes=tuple(told.value_bytes),
     )
 
 
@@ -147,10 +165,12 @@ class _Told:
         self.began: float | None = None
         self.first, self.deletes, self.peak = 0, 0, 0
         self.flushed: list[tuple[int, int]] = []
+        self.asked: list[int] = []
+        self.value_bytes: list[float] = []
         self.times: list[float] = []
         self.live: dict[int, int] = {}
         self.written = {"flush": 0, "compaction": 0}
-        self._begun: dict[int, tuple[int, float]] = {}
+        self._begun: dict[int, tuple[int, float, bool]] = {}
         self._merged: list[tuple[float, int, int]] = []
         self._merges: dict[int, tuple[float, bool, dict[int, tuple[int, int]]]] = {}
         self._of: dict[int, float] = {}  # how many writes each file is made of
@@ -173,7 +193,8 @@ class _Told:
     def _begin(self, event: Event, job: int) -> None:
         found = (number_in(event, name) for name in _ENTRIES)
         self._merges.pop(job, None)  # a store that is opened again counts its jobs anew
-        self._begun[job] = next((each for each in found if each is not None), 0), self.now
+        entries = next((each for each in found if each is not None), 0)
+        self._begun[job] = entries, self.now, event.get("flush_reason", _FULL) != _FULL
         self.deletes += number_in(event, "num_deletes") or 0
 
     def _merge(self, event: Event, job: int) -> None:
@@ -202,106 +223,102 @@ class _Told:
         self.peak = max(self.peak, sum(self.live.values()))
         if not isinstance(properties, dict) or not size:
             return
-        names = ("num_entries", "num_deletions")
-        left, deletes = (number_in(properties, each) or 0 for each in names)
+        names = ("num_entries", "num_deletions", "raw_value_size")
+        left, deletes, values = (number_in(properties, each) or 0 for each in names)
         if merge is not None:
             merge[2][name] = left, deletes
         else:
             self.first = self.first or number_in(event, "smallest_seqno") or 1
-            entries, at = self._begun.pop(job, (left, self.now))
+            entries, at, is_asked = self._begun.pop(job, (left, self.now, False))
             self.flushed.append((max(entries, left), left))
+            self.value_bytes.append(values / max(left - deletes, 1))
+            if is_asked:
+                self.asked.append(sum(entries for entries, _ in self.flushed))
             self.times.append(at)
             self._of[name] = max(entries, left)
 
 
 def drawn_again(store: Store, *, seed: int) -> tuple[LoggedWork, DrawnAgain]:
     """Return what was written to a store, by its log, and a draw of rows like those."""
-    was, ssts = logged_work(store), store.ssts()
+    was = logged_work(store)
+    ssts = [each for each in store.ssts() if each.column_family != _OFFSETS]
     if was.writes > _MOST_WRITES:
         raise _untold(store, f"it has {was.writes:,} writes, and {_MOST_WRITES:,} are the most")
-    if was.flush_bytes < _LEAST_BYTES:
-        size, least = map(format_bytes, (was.flush_bytes, _LEAST_BYTES))
-        raise _untold(store, f"it flushed {size}; less than {least} tells no law")
     if abs(was.sst_bytes - (there := sum(each.size_bytes for each in ssts))) > _OFF * there:
         files = f"{format_bytes(was.sst_bytes)} of SST files, and {format_bytes(there)} are there"
         raise _untold(store, f"it tells of {files}")
     if sum(each.num_merge_operands or 0 for each in ssts):
         raise _untold(store, "it merges values, which the lab does not")
-    keys = _keys(store, was.deletes / was.writes)
+    rows = _rows(store, was.deletes / was.writes)
     compactions = store.log(since=0).compactions()
-    is_ordered = sum(each.moved for each in compactions) > _MOVED * len(compactions)
-    return was, DrawnAgain(was, keys, is_ordered=is_ordered, value=_value(ssts), seed=seed)
+    moved = sum(each.moved for each in compactions) > _MOVED * len(compactions)
+    is_ordered = moved and was.write_amplification < _REWRITTEN
+    return was, DrawnAgain(was, rows, is_ordered=is_ordered, seed=seed)
 
 
-def _keys(store: Store, deleted: float) -> list[bytes]:
-    """Return the keys there are, and as many beside them as are deleted at a time."""
-    keys = [key for key, _ in islice(store.iter_rows(), _MOST_KEYS + 1)]
+def _rows(store: Store, deleted: float) -> Rows:
+    """Return the keys there are, and as many beside them as are deleted at a time; some values."""
+    keys, values, size = [], [], 0
+    for key, value in islice(store.iter_rows(), _MOST_KEYS + 1):
+        keys.append(key)
+        if size < _MOST_BYTES:
+            values.append(value)
+            size += len(value)
     if len(keys) > _MOST_KEYS:
         raise _untold(store, f"it has more than {_MOST_KEYS:,} keys")
     if not keys:
         raise _untold(store, "there is no row any more whose key could be written")
     gone = round(len(keys) * deleted / max(1 - deleted, 1 / len(keys)))
-    return keys + [keys[place % len(keys)] + b"\0" for place in range(min(gone, len(keys)))]
-
-
-def _value(ssts: Sequence[Any]) -> tuple[int, float]:
-    """Return how long values are, and which part of one no compression makes shorter."""
-    rows = sum(each.num_entries - each.num_deletions for each in ssts)
-    raw, values = (
-        sum(getattr(each, name) or 0 for each in ssts)
-        for name in ("raw_key_bytes", "raw_value_bytes")
-    )
-    data = sum(each.data_bytes or 0 for each in ssts)
-    packed = any(each.compression not in {None, "NoCompression"} for each in ssts)
-    dense = min(data / max(raw + values, 1), 1.0) if packed else 1.0
-    return round(values / max(rows, 1)), dense
+    added = [keys[place % len(keys)] + b"\0" for place in range(min(gone, len(keys)))]
+    return keys + added, values
 
 
 class DrawnAgain:
     """Rows: keys by how often they are written, in the order of a draw, or in their own."""
 
-    def __init__(
-        self, was: LoggedWork, keys: Keys, *, is_ordered: bool, value: Value, seed: int
-    ) -> None:
+    def __init__(self, was: LoggedWork, rows: Rows, *, is_ordered: bool, seed: int) -> None:
         self._was, self._seed, self._is_ordered = was, seed, is_ordered
-        self.value_bytes, self._dense = value
-        draws = np.random.default_rng([seed, 2])
-        self.number = len(keys)
-        self._keys = np.array(keys, object)
-        if not is_ordered:
-            self._keys = self._keys[draws.permutation(len(keys))]
-        share = np.cumsum(_law(was.left, len(keys)))
-        self._share = share / share[-1]
+        keys, values = self._keys, self._values = rows
+        self.number, self.value_bytes = len(keys), round(sum(map(len, values)) / len(values))
+        self._ends = np.cumsum([entries for entries, _ in was.left[: was.num_flushes]])
+        self._long = (np.array(was.value_bytes) / max(self.value_bytes, 1)).clip(0, _LONGER)
+        order = np.random.default_rng([seed, 2]).permutation(len(keys))
+        self._order = np.arange(len(keys)) if is_ordered else order
+        self._law = _law(was.left, len(keys), was.writes)
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes | None]]:
         """Yield the rows, the same each time."""
-        length = self.value_bytes
-        random = round(length * self._dense)
         for first in range(0, self._was.writes, _AT_ONCE):
             draws = np.random.default_rng([self._seed, 3, first])
             number = min(_AT_ONCE, self._was.writes - first)
-            rank = np.searchsorted(self._share, draws.random(number))
+            rank = np.interp(draws.random(number), *self._law).astype(np.int64)
             if self._is_ordered:
-                rank = (first + np.arange(number)) * len(self._keys) // self._was.writes
+                rank = (first + np.arange(number)) * self.number // self._was.writes
             gone = draws.random(number) < self._was.deletes / self._was.writes
-            texts = draws.bytes(number * random)
-            for place, (key, is_gone) in enumerate(zip(self._keys[rank], gone, strict=True)):
-                text = texts[place * random : (place + 1) * random]
-                yield key, None if is_gone else text + bytes(length - random)
+            others, places = np.divmod(rank, self.number)
+            long = self._long[np.searchsorted(self._ends, first + np.arange(number), "right")]
+            rows = (each.tolist() for each in (self._order[places], others, gone, long))
+            for place, unseen, is_gone, times in zip(*rows, strict=True):
+                value = self._values[(place + _APART * unseen) % len(self._values)]
+                value = (value * (1 + int(times)))[: round(len(value) * times)]
+                yield self._keys[place] + b"\1" * unseen, None if is_gone else value
 
 
-def _law(left: Sequence[tuple[float, int]], keys: int) -> NDArray[np.float64]:
-    """Return how often each key is written, by which as many rows are left as there were.
+def _law(left: Sequence[tuple[float, int]], keys: int, writes: int) -> NDArray[np.float64]:
+    """Return the share of writes that the most written keys have, and how many of them: two rows.
 
-    Of n writes, ``sum(1 - exp(-n * rate))`` rows are left. How many keys have which rate is found
-    by the steps of Richardson (1972) and Lucy (1974), from as many writes of each rate.
+    Of n writes, ``sum(1 - exp(-n * rate))`` rows are left, and of all of them the keys there are:
+    more might have been written. How many keys have which rate is found by the steps of Richardson
+    (1972) and Lucy (1974), from as many writes of each rate.
     """
-    writes, rows = (np.array(each, np.float64) for each in zip(*left, strict=True))
-    rates, sure = np.geomspace(_RAREST / writes.max(), 1, _RATES), writes.sum() / writes.max()
-    # How many keys there are, and that rates come to 1, is sure, and weighs as much as all else.
-    told = np.vstack([-np.expm1(-np.outer(writes, rates)), sure + 0 * rates, sure * keys * rates])
+    entries, rows = (np.array([*each], np.float64) for each in zip(*left, strict=True))
+    rates, sure = np.geomspace(1, _RAREST / writes, _RATES), entries.sum() / entries.max()
+    # How many keys were seen, and that rates come to 1, is sure, and weighs as much as all else.
+    seen = -np.expm1(-writes * rates)
+    told = np.vstack([-np.expm1(-np.outer(entries, rates)), sure * seen, sure * keys * rates])
     wanted, number = np.array([*rows, sure * keys, sure * keys]), 1 / rates / _RATES
     for _ in range(_STEPS):
         number *= told.T @ (wanted / (told @ number)) / told.sum(axis=0)
-    places = np.rint(np.cumsum(number) / number.sum() * keys).astype(np.int64)
-    return np.repeat(rates, np.diff(places, prepend=0))
+    law = np.cumsum([np.zeros(2), *zip(number * rates, number, strict=True)], axis=0).T
+    law[0] /= law[0, -1]
+    return law

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.records import Record, Records, Source, counted, of_source
-from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from kstoolkit.rocksdb.lab.replaying import LoggedWork
     from kstoolkit.rocksdb.lab.workloads import Workload
     from kstoolkit.rocksdb.log.jobs import Compaction, Flush
+    from kstoolkit.rocksdb.log.storelog import StoreLog
 
 _FAR, _FEW_STALLS = 0.25, 10
 
@@ -66,8 +65,9 @@ class Trial(Record):
         Of the SST files at the end; entries are rows, older versions of them, and deletions.
     num_flushes, compaction_read_bytes
         Memtables that became files, the last ones too; bytes from files, not from the cache.
-    peak_disk_bytes
-        The most that the store's folder took, as it was looked at every 20 ms.
+    peak_disk_bytes, peak_sst_bytes
+        The most that the store's folder took, as it was looked at every 20 ms; and the most that
+        its SST files took, by its log, however shortly.
     stall_ms, num_stalls, longest_stall_ms
         How long writes waited in all, how many of them, and the one that did longest.
     memtable_limit_delays ... write_buffer_manager_limit_stops
@@ -117,6 +117,7 @@ class Trial(Record):
     wal_bytes: int = of_source(Source.OPENER)
     sst_bytes: int = of_source(Source.STORE)
     peak_disk_bytes: int = of_source(Source.SYSTEM)
+    peak_sst_bytes: int = of_source(Source.LOG)
     stall_ms: float = of_source(Source.OPENER)
     num_stalls: int = of_source(Source.OPENER)
     longest_stall_ms: float = of_source(Source.OPENER)
@@ -149,17 +150,18 @@ class Trial(Record):
         return sum(getattr(self, f"{c}_{what}") for c in causes for what in ("delays", "stops"))
 
     def unlike(self, was: LoggedWork) -> str | None:
-        """Return what it has most off, under the store's own profile, if by over 25 %."""
+        """Return what it has most off, under the store's own profile, if by over 25 %, and why."""
         now = {
             "flushes are": self.num_flushes / was.num_flushes,
             "flushed bytes are": self.flush_bytes / max(was.flush_bytes, 1),
             "write amplification is": (self.write_amplification or 0.0) / was.write_amplification,
             "stalls are": max(self.stalls, _FEW_STALLS) / max(was.stalls, _FEW_STALLS),
-            # All files are known of a trial: where they are less than SST files were, it is off.
-            "peak disk is": min(self.peak_disk_bytes / was.peak_sst_bytes, 1.0),
+            "the peak of SST files is": self.peak_sst_bytes / was.peak_sst_bytes,
         }
         what, times = max(now.items(), key=lambda each: abs(each[1] - 1))
-        return f"{what} {times:.2f} times what was" if abs(times - 1) > _FAR else None
+        why = "how fast writer and disk were" if what[0] == "s" else "which key was written when"
+        why = f"{why}, no log tells" if self.finished else "it was stopped before its last write"
+        return f"{what} {times:.2f} times what was: {why}" if abs(times - 1) > _FAR else None
 
     def __repr__(self) -> str:
         amplified = ", ".join(
@@ -259,9 +261,8 @@ class LevelWork(Record):
         )
 
 
-def work_by_level(profile: str, path: Path) -> list[LevelWork]:
+def work_by_level(profile: str, log: StoreLog) -> list[LevelWork]:
     """Return a record for each level that something was written or moved to."""
-    log = read_log(path)
     levels: dict[int, list[Flush | Compaction]] = {0: [*log.flushes()]}
     for each in log.compactions():
         if each.to_level is not None:
@@ -314,6 +315,7 @@ class Watched:
     moments: list[dict[str, Any]] = field(default_factory=list)
     end: dict[str, Any] = field(default_factory=dict)
     peak_disk_bytes: int = 0
+    peak_sst_bytes: int = 0
     stopped_by: str | None = None
 
 
@@ -331,6 +333,7 @@ def trial_of(profile: str, seen: Watched) -> Trial:
         profile=profile,
         stopped_by=seen.stopped_by,
         peak_disk_bytes=seen.peak_disk_bytes,
+        peak_sst_bytes=seen.peak_sst_bytes,
         unknown={name: why for name, why in whys.items() if figures[name] is None},
         **figures,
     )

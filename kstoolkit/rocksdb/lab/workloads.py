@@ -21,7 +21,7 @@ from kstoolkit.rocksdb.profiles.options import ROCKSDB
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -278,11 +278,13 @@ _BATCH_BYTES = 4 << 20
 _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
 
-def keep_rows(rows: Iterable[Row], path: Path, *, disk_bytes: int) -> int:
-    """Write rows to a file of Arrow's stream format; return how many."""
+def keep_rows(
+    rows: Iterable[Row], path: Path, *, disk_bytes: int, ends: Collection[int] = ()
+) -> int:
+    """Write rows to a file of Arrow's stream format, in batches with such ends; return how many."""
     number = 0
     with path.open("wb") as file, pa.ipc.new_stream(file, _SCHEMA) as stream:
-        for some in _batches(rows):
+        for some in _batches(rows, frozenset(ends)):
             stream.write_batch(pa.record_batch([*some], _SCHEMA))
             number += len(some.keys)
             if file.tell() > disk_bytes:
@@ -301,7 +303,7 @@ def kept_rows(path: Path) -> Iterator[Operations]:
             yield Operations(batch.column("key").to_pylist(), batch.column("value").to_pylist())
 
 
-def _batches(rows: Iterable[Row]) -> Iterator[Operations]:
+def _batches(rows: Iterable[Row], ends: frozenset[int]) -> Iterator[Operations]:
     """Yield the rows, so many at a time that neither their number nor their bytes are large."""
     batch, size = Operations([], []), 0
     for number, row in enumerate(rows, 1):
@@ -309,7 +311,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[Operations]:
         batch.keys.append(key)
         batch.values.append(value)
         size += len(key) + len(value or b"")
-        if len(batch.keys) == BATCH_ROWS or size >= _BATCH_BYTES:
+        if len(batch.keys) == BATCH_ROWS or size >= _BATCH_BYTES or number in ends:
             yield batch
             batch, size = Operations([], []), 0
     if batch.keys:

@@ -1,9 +1,8 @@
 """Where a store's log lies, what its lines and the head of each file say, and what it can't tell.
 
 RocksDB writes ``LOG``, and renames it to ``LOG.old.<microseconds>`` when it opens the store anew or
-the file has reached its limit. With ``db_log_dir`` set they lie there, and are called after the
-store's path. Spark hands the lines on to log4j, which rolls its logs under any names, and often
-packs them with gzip::
+the file reaches its limit. With ``db_log_dir`` they lie there, called after the store's path. Spark
+hands the lines on to log4j, which rolls its logs under any names, often packed with gzip::
 
     2026/11/21-08:08:24.435575 139868573263552 [WARN] [db/column_family.cc:987] [default] text
     local time                 thread          level  place                     family

@@ -69,8 +69,7 @@ class StoreLog(Record):
     files, rotated
         Each file that is read, oldest first; each ``LOG.old.*`` that is not: nobody asked for it.
     read_since, zone
-        From when on is read (UTC; None: all of the LOG that is written to), and the writer's time
-        zone, if they were given.
+        From when on (UTC; None: all of the LOG written to), and the writer's time zone, if given.
 
     Notes
     -----

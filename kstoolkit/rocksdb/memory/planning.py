@@ -266,8 +266,7 @@ class MemoryPlan(Record):
     is_bound
         Whether more stores or more data would leave the sum as it is: all is paid for by one cache.
     is_strict
-        Whether that cache refuses what it has no room for. If it doesn't, the bound is a soft one:
-        blocks in use may go beyond it.
+        Whether that cache refuses what has no room; if not, blocks in use may exceed the bound.
     unknown
         For each term, or store that was found, that is no part of the sum: why.
     given

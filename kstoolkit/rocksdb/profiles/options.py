@@ -26,7 +26,7 @@ from kstoolkit.rocksdb.files.options import option_files, option_in, parse_optio
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kstoolkit.records import Records
     from kstoolkit.rocksdb.files.options import OptionsSection
@@ -585,12 +585,17 @@ def find_options(path: str | os.PathLike[str], column_family: str) -> FoundOptio
     """Return the options of a column family, and why some are unknown."""
     file = _options_file(Path(path))
     try:
-        return _found(file, column_family)
+        found = _found(file, column_family)
     except FormatError as error:
         if file != Path(path):
             raise
         message = f"{file} is no OPTIONS file of RocksDB."
         raise InputError(message, hint=_HINT) from error
+    if file != Path(path):
+        for name, value in _logged(Path(path) / "LOG", column_family).items():
+            if found.unknown.pop(name, None):
+                found.values[name] = value
+    return found
 
 
 def _found(file: Path, column_family: str) -> FoundOptions:
@@ -707,6 +712,39 @@ def _worded(option: Option, text: str) -> tuple[Any, str | None]:
     if None in words:
         return None, f"the OPTIONS file says {text!r}, for which there is no word here"
     return (tuple(words) if several else words[0]), None
+
+
+_LOGGED: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "block_cache_bytes": (r"^ +capacity : (\d+)$", int),
+    "strict_capacity_limit": (r"^ +strict_capacity_limit : ([01])$", "1".__eq__),
+    "high_pri_pool_ratio": (r"^ +high_pri_pool_ratio: ([\d.]+)$", float),
+}
+_LOGGED_BITS = r'"cf_name": "%s".*"filter_size": (\d+),.*"num_filter_entries": (\d+)'
+_FEW_KEYS, _SPARE_BYTES = 2_000, 37  # of a filter, of which half a line of a cache, and a trailer
+
+
+def _logged(log: Path, column_family: str) -> dict[str, Any]:
+    """Return what a store's log tells, since it was opened last, that OPTIONS files don't hold."""
+    try:
+        text = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    family, begins = re.escape(column_family), "Options for column family ["
+    given = text.partition(f"{begins}{column_family}]")[2].partition(begins)[0]
+    told = {
+        name: (re.search(each, given, re.MULTILINE), of) for name, (each, of) in _LOGGED.items()
+    }
+    found = {name: of(match[1]) for name, (match, of) in told.items() if match}
+    # Without a write-ahead log, the one that is there stays empty, and so is used on and on.
+    logs = re.findall(rf"\[{family}\] New memtable created with log file: #(\d+)", text)
+    if len(logs) > 1:
+        found["disable_wal"] = len({*logs}) == 1
+    filters = [[*map(int, each)] for each in re.findall(_LOGGED_BITS % family, text)]
+    size, keys = (sum(each) for each in zip((0, 0), *filters, strict=True))
+    if keys >= _FEW_KEYS:
+        spare = _SPARE_BYTES * len(filters)
+        found["bloom_bits_per_key"] = float(round(8 * max(size - spare, 0) / keys))
+    return found
 
 
 def _bloom_bits(policy: str | None) -> tuple[float | None, str | None]:

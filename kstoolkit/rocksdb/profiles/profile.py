@@ -75,8 +75,9 @@ class Profile(OptionSet, Viewed):
         Parameters
         ----------
         path
-            An ``OPTIONS-*`` file, or the folder of a store: then its newest one is read. Nothing
-            is opened or changed.
+            An ``OPTIONS-*`` file, or the folder of a store: then its newest one is read, and what
+            those don't hold (block cache, bits of filters, whether writes were logged) in its LOG,
+            as far as that tells. Nothing is opened or changed.
         column_family
             Whose options.
 

@@ -202,10 +202,9 @@ class SharedMemory:
     ) -> SharedMemory:
         """Make the objects; memtables can take no room from a cache that isn't there.
 
-        ``cache_bytes`` 0 is no cache; ``memtables_bytes`` is what all memtables together may take,
-        0: no limit but each store's own. With ``memtables_in_cache`` they take their room from the
-        cache, so that its size bounds both; with ``allow_stall`` writers wait when memtables are
-        over their budget.
+        ``cache_bytes`` 0 is no cache; ``memtables_bytes`` is what all memtables may take, 0: no
+        limit but each store's own. With ``memtables_in_cache`` they take room from the cache, whose
+        size bounds both; with ``allow_stall`` writers wait when memtables are over budget.
         """
         cache = Cache(cache_bytes) if cache_bytes else None
         if not memtables_bytes:

@@ -6,8 +6,7 @@ of MiB while a store is read, and a block of each run while they are merged.
 
 Where each side has one row of an identity, the two are equal or one has changed into the other.
 Where a side has several (a list's elements, a join's duplicates), nothing says which became which:
-the rows are counted by value, what both sides have equally often is equal, and the rest is removed
-or added.
+the rows are counted by value, what both have equally often is equal, the rest removed or added.
 """
 
 from __future__ import annotations
@@ -168,12 +167,11 @@ def diff_stores(
 ) -> StoreDiff:
     """Return what two stores differ in.
 
-    Rows are the same row if their key, their window's start and its end are the same, and in a
-    versioned store the moment from which they are valid; ends count only if both stores tell them,
-    and so do column families: Spark's state variables, and the sides of a join.
-    The same row has changed if its value has: timestamps and headers are not compared. Where a
-    store has several rows of one key and window, they are counted by value, and none is said to
-    have changed into another.
+    Rows are the same row if their key, window's start and end are the same, and in a versioned
+    store since when they are valid; ends count only if both stores tell them, and so do column
+    families: Spark's state variables, and the sides of a join. The same row has changed if its
+    value has: timestamps and headers are not compared. Where a store has several rows of one key
+    and window, they are counted by value, and none has changed into another.
 
     Parameters
     ----------
@@ -186,8 +184,7 @@ def diff_stores(
         Of a folder that is none of these, such as a state directory of Kafka Streams: the name of
         the store in it of which all partitions are compared.
     window_size
-        Of folders: how long windows are, where a store does not tell; and which windows of a
-        changelog or a run are meant.
+        Of folders: window length, where untold; which windows of a changelog or run are meant.
     action, total, where
         Of folders of kstoolkit's counts: those of one action, the sums of all, or of those with
         these values of their parts, as longs, which is what a count store of Kafka Streams keeps;

@@ -130,9 +130,8 @@ def both_opened(
 def opened_partitions(folder: str | os.PathLike[str], name: str, **told: Any) -> Iterator[Readable]:
     """Yield the rows of all partitions of a store, found by its name below a folder.
 
-    That is, a state directory of Kafka Streams, say; ``told`` is as :func:`kstoolkit.open_store`
-    takes it. No such name is an InputError; one that several applications or queries have, a
-    ConfigurationError.
+    As a state directory of Kafka Streams; ``told`` as :func:`kstoolkit.open_store` takes it. No
+    such name is an InputError; one that several have, a ConfigurationError.
 
     >>> import tempfile
     >>> with opened_partitions(tempfile.mkdtemp(), "counts"):

@@ -125,8 +125,7 @@ class DiffBatch:
 
         ``change``, ``key``, ``window_start``, ``window_end``, ``value_a``, ``value_b``,
         ``timestamp_a``, ``timestamp_b``, ``key_bytes``, ``value_bytes_a``, ``value_bytes_b``,
-        ``problem``, and ``family`` if a store has column families; of the two stores, ``a`` is the
-        first.
+        ``problem``, and ``family`` if a store has column families; ``a`` is the first store.
         """
         a, b = self.a.to_arrow(), self.b.to_arrow()
         columns = {"change": pa.array(self.change, pa.string())}

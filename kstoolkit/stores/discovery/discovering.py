@@ -253,8 +253,7 @@ _NO_OFFSET = "it has no changelog, or its engine had not written one when it end
 def _looked_into(found: FoundStore) -> FoundStore:
     """Return what was found with what a look into its rows tells.
 
-    Whose kind is known by its place, as of a replica, is left as it is; a store that can't be
-    opened is returned with why.
+    One known by its place, as a replica, is left as it is; what can't be opened returns with why.
     """
     if found.engine in {"kstoolkit", "spark"}:
         return found

@@ -1,8 +1,7 @@
 """What is known of a store that was found: what its place and its files say, without opening it.
 
-RocksDB holds a POSIX lock on the file ``LOCK`` of a store that a process has open. A process that
-asks about one and then closes the file would drop its own locks on it, if it had some: so another
-process asks, and only asks.
+RocksDB holds a POSIX lock on the file ``LOCK`` of a store that is open. A process that asks and
+then closes the file would drop its own locks on it, if any: so another process asks, and only asks.
 """
 
 from __future__ import annotations
@@ -64,8 +63,7 @@ class FoundStore(Record):
     application
         Kafka Streams' application id, or the folder of Spark's checkpoint or of the replica.
     topology, subtopology, operator
-        Of Kafka Streams: its topology, if that has a name, and the number of the sub-topology; of
-        Spark: the number of the operator.
+        Of Kafka Streams: topology, if named, and sub-topology's number; of Spark, the operator's.
     partition
         Which partition it holds; None for a store that holds all.
     kind, confidence, reasons

@@ -1,7 +1,6 @@
 """Which fields the keys of Spark's state have, and who takes most by them: users, pages, whatever.
 
-A key is a struct. What a person groups by are its columns, and those of structs in it, beside
-windows and times::
+A key is a struct. One groups by its columns and those of structs in it, by windows and times::
 
     aggregation, deduplication    window · user                 window → windows; user
     session window                user · sessionStartTime       session → windows; user
@@ -259,9 +258,8 @@ def key_fields(
 ) -> KeyFields | None:
     """Return which fields rows are summed up by; None: their keys have no fields to choose.
 
-    ``by`` is the field, or several together; None takes all that every family has: of
-    ``transformWithState`` the grouping key, of a join what it joins by. One that there isn't is a
-    ConfigurationError.
+    ``by`` is the field, or several; None: all that every family has: of ``transformWithState`` the
+    grouping key, of a join what it joins by. A missing one is a ConfigurationError.
     """
     known = {each.name: each for each in families}
     paths = {name: _paths_in(each) for name, each in known.items()}

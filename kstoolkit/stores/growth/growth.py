@@ -159,8 +159,7 @@ def growth(
     now
         The moment to count back from; None is stream time, as far as the store shows it.
     prefix_bytes
-        How long the prefixes of keys are that rows are summed up by; None takes the greatest
-        length of which there are few.
+        Length of key prefixes to sum rows by; None: the greatest of which there are few.
     by
         Which field of the keys of Spark's state to sum up by, as ``"user"``; of several, together.
         None takes all that every key has beside its window: of ``transformWithState`` the grouping

@@ -1,9 +1,8 @@
 """Which keys take most of a store, in bounded memory: sums by key, by prefix, and with an error.
 
 Of many keys each one kept has a counter, and at most ``k`` are kept. When there are more, the
-counters fall by the largest one that has to go, and those that are left with nothing go. What a key
-may have lost is no more than all these falls together, and these are never more than all bytes /
-(k + 1).
+counters fall by the largest one that has to go, and those left with nothing go. What a key may have
+lost is no more than all these falls together, and these are never more than all bytes / (k + 1).
 
 Misra and Gries, "Finding repeated elements" (1982); with weights, and several rows at a time:
 Agarwal et al., "Mergeable summaries" (2012).

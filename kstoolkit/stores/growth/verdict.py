@@ -60,8 +60,7 @@ class Growth(Record):
     fields
         The largest values of each field alone, by its name, but of one that ``keys`` are.
     num_rows, data_bytes
-        The application's rows, and what their keys and values are before compression, without what
-        the store wraps them in.
+        The application's rows; their keys and values before compression and the store's wrapping.
     num_untimed_rows, num_undecoded_rows, num_without_fields
         Rows that have no such time, as the latest versions of a versioned store; that could not be
         taken apart, and are in no other figure; whose keys have none of the fields in ``by``.

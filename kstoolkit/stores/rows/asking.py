@@ -1,7 +1,6 @@
 """Which rows of a store are asked for, and which have to be read for that: the fewest.
 
-What is asked is a key, a window, a span of time, a number of rows. What a RocksDB has to read goes
-by the form of its keys::
+Asked is a key, a window, a time span, a number of rows. What RocksDB reads goes by its keys' form::
 
     key-value     key                      one key is got
     window        key | start | sequence   one key's rows lie from its first start to its last
@@ -106,9 +105,8 @@ def typed_key(
 ) -> Any:
     """Return the key, or the beginning of keys, that a person has typed.
 
-    It is bytes in hex, as ``0x00ff``; columns in JSON; or what the serde of the keys writes. A text
-    with braces is JSON, if ``in_columns``, as a key of Spark's stores is; one that is none is a
-    ConfigurationError, with ``hint``.
+    Bytes in hex, as ``0x00ff``; columns in JSON; or what the keys' serde writes. Text in braces is
+    JSON, if ``in_columns``, as Spark's keys are; bad JSON is a ConfigurationError, with ``hint``.
 
     >>> typed_key("an"), typed_key("0x616e"), typed_key('{"user": "an"}', in_columns=True)
     ('an', b'an', {'user': 'an'})

@@ -1,9 +1,8 @@
 """What kstoolkit itself counted, as a store's rows: of a changelog, or of a replica's level.
 
-There is a row for each user and window. The key is the user in UTF-8; the value either all counts
-by action, as JSON (an action of several parts is a list of them, in JSON again), or one number as
-Kafka's ``LongSerializer`` writes it: what a windowed count store of Kafka Streams holds of the same
-events, so that the two can be compared.
+Each user and window has a row. The key is the user in UTF-8; the value either all counts by action,
+as JSON (of several parts, a list in JSON again), or one number as Kafka's ``LongSerializer`` writes
+it: what a windowed count store of Kafka Streams holds of the same events, to compare the two.
 """
 
 from __future__ import annotations

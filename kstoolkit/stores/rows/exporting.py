@@ -113,9 +113,8 @@ def export(
         write: ``.parquet``, ``.jsonl`` or ``.json`` (one JSON object a line), ``.csv``; the texts
         also with ``.gz`` or ``.zst`` behind. Parquet has the columns of ``to_arrow()``, and so has
         CSV, with bytes in hex, headers as JSON, texts in quotes, and times that are no date as
-        epoch ms; a JSON object has the fields of ``json_lines()``. Texts in CSV are as they are:
-        whoever opens the file with a spreadsheet should import those columns as text, as one that
-        begins with ``=`` is a formula to it.
+        epoch ms; a JSON object has the fields of ``json_lines()``. Texts in CSV are as they are: a
+        spreadsheet should import those columns as text, as ``=`` begins a formula there.
     overwrite
         Whether a file that is there is to be replaced.
 

@@ -1,8 +1,7 @@
 """Records of a changelog, folded to the latest of each key, with rows to be asked for.
 
-They lie in a RocksDB of their own in a scratch folder, in the form that
-:mod:`kstoolkit.formats.streams.changelogrecords` draws: memory holds a memtable and some thousands
-of rows, however many records there are.
+They lie in a scratch RocksDB, in the form that :mod:`kstoolkit.formats.streams.changelogrecords`
+draws: memory holds a memtable and thousands of rows, however many records.
 """
 
 from __future__ import annotations
@@ -71,8 +70,7 @@ class ReadOnce(Closing, HasRows):
 class FoldedRecords(ReadOnce):
     """The latest of each key of a changelog's records, as the rows of the store that wrote them.
 
-    Of a versioned store, all versions that the records tell are rows. ``with`` closes it, and
-    removes what was made.
+    Of a versioned store, all versions told are rows. ``with`` closes it, and removes what was made.
 
     Parameters
     ----------

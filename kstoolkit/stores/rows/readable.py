@@ -98,8 +98,7 @@ class HasRows(ABC):
             Rows of this key: a value that the key's serde can write, or the bytes themselves, as
             any object that has a buffer of them.
         prefix
-            Rows whose key begins so; text is taken as UTF-8, what a shell passed on as bytes as
-            those.
+            Rows whose key begins so; text as UTF-8, what a shell passed on as bytes as those.
         window
             Rows of the window or session that starts at this moment.
         since, until

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 def value_text(value: Any) -> str:
     r"""Return a value in one line; texts in quotes, times in UTC without a zone.
 
-    Bytes are in hex, as the command line takes them: ``0x00ff``. What could not be decoded is so
-    too, and says why.
+    Bytes are in hex, as in the command line: ``0x00ff``; so is what can't be decoded, with why.
 
     >>> noon = datetime(2026, 3, 3, 12, tzinfo=UTC)
     >>> print(value_text({"user": "zoë", "window": {"start": noon}}))
@@ -136,8 +135,7 @@ class StoreRow:
     headers
         Record headers, (name, value) each; None for a kind of store without them.
     key_bytes, value_bytes, problem
-        The application's own bytes; all bytes on disk, if there is a problem: why the row could not
-        be taken apart.
+        The application's bytes; all on disk with a problem: why the row could not be taken apart.
     details
         What this kind of store holds beside that, by name: see
         :func:`~kstoolkit.stores.rows.rows._details_of`. Empty for most kinds.
@@ -401,9 +399,8 @@ def _details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str,
     ``foreign_key``, ``instruction``, ``hash`` (in hex), ``version`` and ``primary_partition`` of
     subscriptions; ``side`` of what waits in a join, ``right`` or ``left``; ``valid_to_ms``, None if
     it still is, and ``segment_id`` of versions; ``topic``, ``partition``, ``offset``, ``prior`` and
-    ``old`` of a grace buffer, of which the latter two are read as values are; ``sequence`` where
-    rows of one key and window are numbered. The primary key that a subscription repeats in its
-    value is left out.
+    ``old`` of a grace buffer, the latter two read as values are; ``sequence`` where rows of a key
+    and window are numbered. The primary key that a subscription's value repeats is left out.
 
     >>> from kstoolkit.formats.streams.kinds import Kind
     >>> from kstoolkit.formats.streams.rows import split

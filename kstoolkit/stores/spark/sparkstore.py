@@ -51,8 +51,7 @@ class SparkStore(DescribedStore, HasViews, HasRows):
     Parameters
     ----------
     place, version
-        The store in the checkpoint, and which version of the state: that of batch 6 is 7. None:
-        that of the latest batch done.
+        The store in the checkpoint, and the state's version: batch 6's is 7. None: the latest.
     read_as, scratch
         How to read keys and values instead, and where to make scratch folders.
 
@@ -117,8 +116,7 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         Raises
         ------
         ConfigurationError
-            As there, and if ``key`` or ``prefix`` is asked of several column families, or a prefix
-            is text.
+            As there, or if ``key`` or ``prefix`` is asked of several families, or a prefix is text.
         """
         if not internal:
             return self._rows(asked)

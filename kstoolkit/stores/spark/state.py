@@ -1,18 +1,16 @@
 """A store in a checkpoint at one version: what the checkpoint says of it, and its state, opened.
 
-All stores of an operator are read as one, where each is a column family: a stream-stream join of
-state formats 3 and 4 keeps in column families of one store what one of formats 1 and 2 keeps in
-four stores; so they read alike.
+All stores of an operator are read as one, each a column family: a stream-stream join of state
+formats 3 and 4 keeps in column families of one store what one of 1 and 2 keeps in four stores.
 
 A partition's state is a snapshot of a RocksDB, and the changes since. The snapshot is unpacked into
 a scratch folder, where links lead to its SST files, held open, and all else is small and written
 anew: so nothing in the checkpoint changes, whatever RocksDB does with the folder. What it takes is
 said and bounded as that of other copies is.
 
-The changes are laid over the snapshot's rows in the order of their keys. They are kept in a RocksDB
-of their own in a scratch folder, the latest of each key: memory holds a memtable, and of each file
-in turn its compressed bytes and some megabytes of what they hold. What is kept of a key is a mark
-and bytes::
+The changes are laid over the snapshot's rows in key order. They lie in a RocksDB of their own in a
+scratch folder, the latest of each key: memory holds a memtable, and of each file in turn its
+compressed bytes and some megabytes of what they hold. What is kept of a key is a mark and bytes::
 
     =  the value    +  what is appended to the value that the snapshot has    -  it is gone
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,16 +48,23 @@ def write(path: Path, engine: str, *, pace: float | None = None, burst: int = 0)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("engine", "burst"), [("spark", 0), ("kafka_streams", 0), ("spark", 30)])
-def test_a_store_that_stalled_stalls_in_its_replay(engine: str, burst: int, tmp_path: Path) -> None:
+def test_a_store_that_stalled_stalls_as_often_in_its_replay(
+    engine: str, burst: int, tmp_path: Path
+) -> None:
+    """How many come hangs on what else runs here, too: the nearest of three is judged."""
     path = tmp_path / "store"
     write(path, engine, burst=burst)
-    was, now, _ = replayed(path, tmp_path / "kept", within_s=30)
+    tried = [replayed(path, tmp_path / "kept", within_s=30)[:2] for _ in range(3)]
+    was, now = min(tried, key=lambda each: off(each[0].stalls, each[1].stalls))
     assert was.stalls > 20
-    assert was.stalls / 20 < now.stalls < was.stalls * 20
-    assert now.stall_ms > 0
-    # How many there are hangs on how fast the writer is, which was another than the lab's.
-    assert off(was.stalls, now.stalls) <= 0.25 or "times what was" in str(now.unlike(was))
+    assert off(was.stalls, now.stalls) < 0.25
     assert off(was.write_amplification, now.write_amplification) < 0.25
+    assert now.stall_ms > 0
+    assert now.unlike(was) is None
+    few = replace(
+        now, memtable_limit_stops=0, memtable_limit_delays=0, l0_file_count_limit_delays=0
+    )
+    assert str(few.unlike(was)).endswith("how fast writer and disk were, no log tells")
 
 
 def test_a_store_that_did_not_stall_does_not_in_its_replay(tmp_path: Path) -> None:

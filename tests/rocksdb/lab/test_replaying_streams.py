@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+import kstoolkit as kst
+from kstoolkit.errors import InputError
+from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.rocksdb.lab.drivenstreams import Row, Stores, driven
 from tests.rocksdb.lab.replayed import off, replayed
+from tests.stores.kafkastreams.archives import states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +48,29 @@ def stores(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Stores:
     return driven(broker, folder, events(), names, buffer=512 << 10)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
+def test_stores_of_an_application_of_which_nothing_is_known_are_replayed_as_they_were(
+    version: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Lists that grow, windows, small memtables, level compaction: 15 KiB to 110 KiB each."""
+    given = next((s for s in states(version) if str(s) == f"shared-{version}-leveled-clean"), None)
+    if given is None:
+        pytest.skip("the larger archives are not present")
+    seen = []
+    for log in sorted(given.directory(tmp_path_factory).rglob("LOG")):
+        with open_store(log.parent) as store, suppress(InputError):
+            workload = kst.Workload.from_log(store, within_s=1)
+            own = Profile.from_options(log.parent).changed(name="own")
+            [trial] = kst.compare_profiles(workload, [own], progress=False)
+            assert workload.was is not None
+            seen.append((log.parent.name, trial.unlike(workload.was)))
+    assert len(seen) > 6
+    # A merge that comes an instant earlier or later changes the peak of so few files by a fifth.
+    assert len([far for _, far in seen if far]) <= 1, seen
+    assert not [far for _, far in seen if far and "peak" not in far]
+
+
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["plain", "timestamped", "windows"])
@@ -55,8 +84,6 @@ def test_a_real_store_of_kafka_streams_is_replayed_as_it_was(
     assert off(was.num_flushes, now.num_flushes) < 0.25
     assert off(was.flush_bytes, now.flush_bytes) < 0.25
     assert off(was.write_amplification, now.write_amplification) < 0.25
-    # Whether a merge of all, which doubles it, comes before the end: of windows, which are new rows
-    # all the time, the replay can't know.
-    assert off(was.peak_sst_bytes, again.peak_sst_bytes) < (0.45 if name == "windows" else 0.25)
+    assert off(was.peak_sst_bytes, again.peak_sst_bytes) < 0.25
     assert now.deletes / now.writes == pytest.approx(0.1 if name == "plain" else 0, abs=0.01)
     assert max(was.stalls, now.stalls) < 5, "none, unless others take the disk and the cores"

@@ -70,7 +70,8 @@ def test_an_option_that_is_in_no_options_file_changes_nothing_there_that_is_not_
 ) -> None:
     profile = changed(name)
     found = opened(tmp_path, profile)
-    assert {each.option for each in profile.diff(found)} <= found.unknown.keys()
+    told = found.unknown.keys() | profile.not_in_rocksdict().keys()
+    assert {each.option for each in profile.diff(found)} <= told
 
 
 @pytest.mark.parametrize("name", profile_names())
@@ -94,9 +95,31 @@ def test_a_store_opened_with_rocksdbs_own_options_differs_in_nothing_that_is_kno
 def test_what_options_files_hold_of_none_is_unknown_with_why(tmp_path: Path) -> None:
     found = opened(tmp_path, Profile())
     nowhere = {name for name, option in OPTIONS.items() if option.place is OptionPlace.NOWHERE}
-    assert found.unknown.keys() == nowhere
-    assert "no caches" in found.unknown["block_cache_bytes"]
+    logged = {"block_cache_bytes", "strict_capacity_limit", "high_pri_pool_ratio"}
+    assert found.unknown.keys() == nowhere - logged
+    alone = Profile.from_options(next((tmp_path / "store").glob("OPTIONS-*")))
+    assert alone.unknown.keys() == nowhere
+    assert "no caches" in alone.unknown["block_cache_bytes"]
     assert "one by one" in found.unknown["disable_wal"]
+
+
+@pytest.mark.parametrize("name", ["kafka_streams", "spark", "rocksdb"])
+def test_what_options_files_do_not_hold_is_as_the_log_of_a_store_tells(
+    name: str, tmp_path: Path
+) -> None:
+    """Its cache, the bits of its filters, and whether it had a write-ahead log."""
+    own = Profile(write_buffer_size=64 << 10, bloom_bits_per_key=6.0, block_cache_bytes=5 << 20)
+    profile = own if name == "rocksdb" else profile_named(name).changed(write_buffer_size=64 << 10)
+    options, writes = profile.to_rocksdict(), profile.write_options()
+    store = Rdict(str(tmp_path), options, column_families={"default": options})
+    for number in range(4_000):
+        store.put(b"%08d" % number, bytes(80), writes)
+    store.close()
+    found = Profile.from_options(tmp_path)
+    for option in ("block_cache_bytes", "bloom_bits_per_key", "disable_wal"):
+        assert getattr(found, option) == getattr(profile, option), option
+    (tmp_path / "LOG").unlink()
+    assert Profile.from_options(tmp_path).disable_wal is None
 
 
 def test_a_store_without_a_cache_says_so_in_its_options_file(tmp_path: Path) -> None:
