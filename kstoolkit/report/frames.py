@@ -30,6 +30,7 @@ from kstoolkit.report.tables import (
     nothing,
     printed,
     table,
+    told_of,
 )
 from kstoolkit.units import format_count
 
@@ -47,8 +48,7 @@ _WIDEST = 92
 _GAP = 2
 _MOST_COLUMNS = 120
 _MOMENTS = {"start_ms", "end_ms", "stream_time_ms", "window_start_ms", "window_end_ms"}
-_FEW = 4
-_WIDE = 8
+_FEW, _WIDE, _WIDEST_OF_FEW = 4, 8, 40
 _LONGEST_VALUE = 300
 _LONGEST_LINE = 1_000
 _MOST_WHYS = 20
@@ -75,11 +75,12 @@ class _Grid:
         if whole:
             return self._block(range(len(self.names)), kind, split=False)
         columns = enumerate(zip(*self.rows, strict=True)) if len(self.rows) > 1 else ()
-        empty = [place for place, column in columns if set(column) == {NOTHING}]
-        if empty and len(empty) < len(self.names):
-            names = ", ".join(self.names[place] for place in empty)
-            said = isolated(f"Columns with nothing in these rows: {names}.", 600)
-            return joined(self._without(empty).html(kind), element("p", said, class_="nothing"))
+        wide, alone = len(self._blocks()) > 1, {NOTHING}
+        same = [n for n, column in columns if {*column} == alone or (wide and len({*column}) == 1)]
+        if same and len(same) < len(self.names):
+            told = "; ".join(f"{self.names[place]} {self.rows[0][place]}" for place in same)
+            said = isolated(f"The same in all these rows: {told}.", _LONGEST_LINE)
+            return joined(self._without(same).html(kind), element("p", said, class_="nothing"))
         blocks = self._blocks()
         return joined(*(self._block(block, kind, split=len(blocks) > 1) for block in blocks))
 
@@ -208,7 +209,9 @@ def record_part(record: Record, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of one record."""
     title = words(type(record).__name__)
     key = ids.new(keyed(title))
-    body = joined(line(record), _said(record), plotted(record, key), _facts(record))
+    said = _said(record)
+    brief = Html() if said and len(repr(record)) > _LONGEST_VALUE else line(record)
+    body = joined(brief, said, plotted(record, key), _facts(record))
     values = {each.name: getattr(record, each.name) for each in fields(record)}  # type: ignore[arg-type] # records are dataclasses
     inner = [_inner(name, each, ids, limit) for name, each in values.items() if _holds(each)]
     section = Section(key=key, heading=text(title), body=body, inner=tuple(inner))
@@ -228,8 +231,7 @@ def records_part(records: Records[Any], ids: Ids, limit: int | None) -> ReportPa
 
 def line(thing: object) -> Html:
     """Return the one line that a thing says of itself."""
-    said = (repr(thing).splitlines() or [""])[0]
-    return element("p", isolated(said, _LONGEST_LINE), class_="line")
+    return element("p", isolated(told_of(thing), _LONGEST_LINE), class_="line")
 
 
 def words(name: str) -> str:
@@ -262,13 +264,14 @@ def _facts(record: Record) -> Html:
     ]
     figures = record.figures()
     rows = []
-    for each in figures:
+    for each in [each for each in figures if each.value is not None]:
         source = element("span", str(each.source), class_="whole")
         is_plain = isinstance(each.value, int | float | str | None)
         value = each.text if is_plain else printed(each.value, each.name)
         rows.append([isolated(each.name), isolated(value, _LONGEST_VALUE), source])
     told = table("Figures, and whose they are.", ("Figure", "Value", "Source"), rows)
-    return joined(*([facts(about)] if about else []), *([told] if rows else []))
+    unknown = _unknown((each.name, each.text) for each in figures if each.value is None)
+    return joined(*([facts(about)] if about else []), *([told] if rows else []), unknown)
 
 
 def _holds(value: object) -> bool:
@@ -288,14 +291,28 @@ def _records(records: Records[Any], key: str, limit: int | None) -> Html:
     shown = records[: SHOWN_ROWS if limit is None else limit]
     sources = sorted({str(each.source) for row in shown for each in row.figures()})
     whose = [element("p", f"Source: {', '.join(sources)}.", class_="nothing")] if sources else []
+    if all("\n" in str(each) for each in shown):  # its sentences: no table has room for those
+        unjudged = _unknown(getattr(records, "unjudged", {}).items())
+        return joined(told, *map(_card, shown), unjudged, *whose)
     grid = _records_grid(shown, len(records))
     return joined(told, plotted(records, key), grid, _whys(shown), *whose)
+
+
+def _card(record: Record) -> Html:
+    """Return what a record says in lines: the first, and below it each with what it is."""
+    first, *others = str(record).splitlines()
+    told: dict[str, list[str]] = {}
+    for each in others:
+        what, _, said = each.strip().partition(": ")
+        told.setdefault(what, []).append(said)
+    lines = [(what, isolated("; ".join(said), _LONGEST_LINE)) for what, said in told.items()]
+    return element("article", element("h4", isolated(first, _LONGEST_LINE)), facts(lines))
 
 
 def _records_grid(shown: Records[Any], total: int) -> Html:
     names = [each.name for each in fields(shown[0]) if each.name != "unknown"] if len(shown) else []
     rows = [[_cell(row, name) for name in names] for row in shown]
-    if len(names) > _WIDE and total <= _FEW:
+    if total <= _FEW and len(names) > (_WIDE if total == 1 else _WIDEST_OF_FEW):
         turned = [[name, *(row[place] for row in rows)] for place, name in enumerate(names)]
         heads, *others = turned  # what a record is about comes first
         return _Grid(heads, others, total=len(others)).html("figures", whole=True)
@@ -315,14 +332,22 @@ def _cell(record: Record, name: str) -> str:
 
 
 def _whys(shown: Records[Any]) -> Html:
-    """Return why figures of a table are unknown, each reason once."""
-    whys = dict.fromkeys(
-        f"{name}: unknown ({why})"
+    """Return why figures of a table are unknown."""
+    return _unknown(
+        (name, f"unknown ({why})")
         for record in shown
         for name, why in getattr(record, "unknown", {}).items()
         if getattr(record, name, None) is None
     )
-    listed = [element("li", isolated(each, _LONGEST_VALUE)) for each in [*whys][:_MOST_WHYS]]
+
+
+def _unknown(figures: Iterable[tuple[str, str]]) -> Html:
+    """Return what is unknown, each reason once."""
+    whys: dict[str, dict[str, None]] = {}
+    for name, why in figures:
+        whys.setdefault(why, {})[name] = None
+    said = [f"{', '.join(names)}: {why}" for why, names in whys.items()]
+    listed = [element("li", isolated(each, _LONGEST_LINE)) for each in said[:_MOST_WHYS]]
     if len(whys) > _MOST_WHYS:
         more = format_count(len(whys) - _MOST_WHYS)
         listed.append(element("li", f"{more} more reasons are left out."))

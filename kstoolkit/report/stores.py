@@ -13,7 +13,7 @@ from kstoolkit.markup import isolated, text
 from kstoolkit.records import Record, Records, counted
 from kstoolkit.report.frames import frame_span, grid_of, record_part, records_part, rows_part
 from kstoolkit.report.page import LONGEST_TITLE, ReportPart, Section, joint, keyed, renamed
-from kstoolkit.report.tables import nothing, shown_path
+from kstoolkit.report.tables import nothing, shown_path, told_of
 from kstoolkit.rocksdb.lab.results import Comparison, LevelWork, Moment, Trial
 from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
 from kstoolkit.rocksdb.store import Store
@@ -44,17 +44,19 @@ def store_part(store: OpenedStore, ids: Ids, limit: int | None) -> ReportPart:
     found = [each for each in discover(store.path) if each.path == str(store.path.absolute())]
     parts = [renamed(record_part(each, ids, limit), "Place") for each in found]
     if isinstance(store, Store):
-        parts += _told_by_rocksdb(store, ids, limit)
+        parts = _told_by_rocksdb(store, ids, limit) + parts
     elif store.no_rocksdb is None:
-        parts += _told_by_several(store, ids, limit)
+        parts = _told_by_several(store, ids, limit) + parts
     size_bytes = sum(each.size_bytes for each in found)
     parts += [_growth(store, size_bytes, ids, limit), rows_part(store.rows(), ids, limit)]
-    return _whole(f"Store {store.name}", repr(store), parts, ids)
+    return _whole(f"Store {store.name}", told_of(store), parts, ids)
 
 
 def rocksdb_part(store: Store, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of a RocksDB whose rows nobody is to decode."""
-    return _whole(f"Store {store.path.name}", repr(store), _told_by_rocksdb(store, ids, limit), ids)
+    return _whole(
+        f"Store {store.path.name}", told_of(store), _told_by_rocksdb(store, ids, limit), ids
+    )
 
 
 def replica_part(replica: WindowReader, ids: Ids, limit: int | None) -> ReportPart:
@@ -63,7 +65,7 @@ def replica_part(replica: WindowReader, ids: Ids, limit: int | None) -> ReportPa
         renamed(records_part(discover(replica.path), ids, limit), "Levels"),
         records_part(replica.segments(), ids, limit),
     ]
-    return _whole(f"Replica {replica.path.name}", repr(replica), parts, ids)
+    return _whole(f"Replica {replica.path.name}", told_of(replica), parts, ids)
 
 
 def changelog_part(changelog: Changelog, ids: Ids, limit: int | None) -> ReportPart:
@@ -82,10 +84,10 @@ def changelog_part(changelog: Changelog, ids: Ids, limit: int | None) -> ReportP
 
 def _told_by_rocksdb(store: Store, ids: Ids, limit: int | None) -> list[ReportPart]:
     return [
+        _if_told("Advice", lambda: records_part(store.advice(), ids, limit), ids),
         renamed(record_part(store.summary(), ids, limit), "Summary"),
         _if_told("Key stats", lambda: record_part(store.key_stats(), ids, limit), ids),
         records_part(store.levels(), ids, limit),
-        _if_told("Advice", lambda: records_part(store.advice(), ids, limit), ids),
     ]
 
 
@@ -93,12 +95,13 @@ def _told_by_several(store: HasViews, ids: Ids, limit: int | None) -> list[Repor
     """Return what RocksDB tells of all that a store lies in, and of each."""
     each = store.each(lambda one: one.summary())
     levels = store.each(lambda one: one.levels())
-    parts = [renamed(record_part(each.total, ids, limit), "In all")]
-    parts += [renamed(records_part(each, ids, limit), "Each RocksDB")]
-    parts += [_if_told("Key stats", lambda: records_part(store.key_stats(), ids, limit), ids)]
-    parts += [renamed(records_part(levels, ids, limit), "Levels")]
-    parts += [_if_told("Advice", lambda: records_part(store.advice(), ids, limit), ids)]
-    return parts
+    return [
+        _if_told("Advice", lambda: records_part(store.advice(), ids, limit), ids),
+        renamed(record_part(each.total, ids, limit), "In all"),
+        renamed(records_part(each, ids, limit), "Each RocksDB"),
+        _if_told("Key stats", lambda: records_part(store.key_stats(), ids, limit), ids),
+        renamed(records_part(levels, ids, limit), "Levels"),
+    ]
 
 
 def _if_told(title: str, make: Callable[[], ReportPart], ids: Ids) -> ReportPart:

@@ -6,6 +6,7 @@ need; paths are as a reader elsewhere may see them: without whose home, and on w
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -100,12 +101,20 @@ def printed(value: object, name: str = "") -> str:
     ('a, 2', 'x: 1.5')
     """
     if isinstance(value, Record | Records):
-        return repr(value)
+        return told_of(value)
     if isinstance(value, Mapping):
         return _listed(f"{key}: {printed(each)}" for key, each in value.items())
     if isinstance(value, list | tuple | set | frozenset | np.ndarray):
         return _listed(map(printed, value))
     return _single(value, name)
+
+
+def told_of(thing: object) -> str:
+    """Return the first line of what a thing says of itself, without the names of classes."""
+    said, told = (repr(thing).splitlines() or [""])[0], ""
+    while said != told:
+        told, said = said, re.sub(r"\b[A-Z][a-z]\w*\(([^()]*)\)", r"\1", said)
+    return said
 
 
 def is_number(value: object) -> bool:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import InputError, KstoolkitError
 from kstoolkit.report import stores
 from kstoolkit.report.report import Report
+from kstoolkit.report.tables import told_of
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.stores.rows.statestore import StateStore
 from tests.changelog.changelogs import HOUR, MINUTE, write
@@ -115,7 +117,7 @@ def test_a_folder_of_stores_is_a_table_of_them(store: Path) -> None:
     made_store(store.parent / "deep" / "others", {b"a": b"1"})
     page = page_of(store.parent)
     assert f"Stores in {store.parent.name}" in page.text
-    assert repr(kst.discover(store.parent)) in page.text
+    assert told_of(kst.discover(store.parent)) in page.text
     assert "counts" in page.text
     assert "others" in page.text
 
@@ -150,7 +152,7 @@ def test_what_two_stores_differ_in_is_told_by_its_first_rows(store: Path, tmp_pa
         kst.diff_stores(a, b) as found,
     ):
         page = page_of(found)
-        assert repr(found) in page.text
+        assert told_of(found) in page.text
         assert "First 50 rows shown, of more" in page.text
 
 
@@ -162,7 +164,7 @@ def compared() -> Comparison:
 
 def test_a_comparison_states_the_figures_of_each_profile(compared: Comparison) -> None:
     page = page_of(compared)
-    assert repr(compared) in page.text
+    assert told_of(compared) in page.text
     assert "profilesparkkafka_streams" in page.text.replace("56 figures.", "")
     for name in ("write_amplification", "sst_bytes", "writes"):
         assert name in page.text
@@ -231,6 +233,34 @@ def test_what_a_store_cannot_tell_is_said_and_all_else_is_told(tmp_path: Path) -
     page = page_of(copy)
     assert "Unknown: " in page.text
     assert all(title in page.text for title in ("In all", "Advice", "Levels", "Rows"))
+
+
+def test_advice_comes_first_and_none_of_it_is_cut(tmp_path: Path) -> None:
+    """All words of each piece, as the command line has them, whatever their length."""
+    small = kst.Profile(write_buffer_size=64 << 10, max_bytes_for_level_base=16 << 10)
+    store = Rdict(str(tmp_path), small.to_rocksdict())
+    for number in range(3_000):
+        store[b"%08d" % number] = bytes(100)
+    store.close()
+    with open_rocksdb(tmp_path) as opened:
+        advice = opened.advice()
+    page = page_of(tmp_path)
+    assert advice
+    for each in advice:
+        told = [line.strip().partition(": ")[2] for line in str(each).splitlines()[1:]]
+        assert [
+            words for words in (str(each).splitlines()[0], *told) if words not in page.text
+        ] == []
+    assert [rule for rule in advice.unjudged if rule not in page.text] == []
+    assert headings(page)[:2] == ["advice-list", "store-summary"]
+
+
+def test_no_name_of_a_class_stands_on_a_page_of_a_store() -> None:
+    with kst.open_store("data/stores/spark/count-by-user") as opened:
+        told = page_of(opened).text.partition("About this report")[2]
+    said = told.rpartition("About this report")[0]
+    assert "In all" in said
+    assert re.findall(r"\b[A-Z][a-z]+[A-Z]?\w*\([^)]*", said) == []
 
 
 def test_a_store_in_several_rocksdb_is_told_of_each_and_in_all() -> None:
