@@ -27,8 +27,8 @@ how rules stand in files, are questions of their own; so is how an application i
 one incident, what people say of it, a user's story, what goes out of it, what other rules would
 have told, by which rules a run judges as they change, and what a topic is told of incidents, are
 eight; how many machines, what traffic comes to, their plots, and what a log tells again, four."""
-MOST_LINES = 86_035
-MOST_LINES_OF_CODE = 49_366
+MOST_LINES = 86_037
+MOST_LINES_OF_CODE = 49_368
 """They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 400
 lines more than were saved: what tells a fault from damage and what a file held, reads logs' times,
 folds batches in tiers, and has counts come out as DataFrames. Actions of several parts took 1,500:
@@ -45,7 +45,7 @@ lines of words in the other rooms went for them. From findings to incidents, the
 stories, rules that change, what other rules would have told, what recurs, and what a topic is
 told, it is 3,030, for which 1,400 went in all rooms. How many machines a stream of events takes,
 what its counters come to by a law of users or a run, and what a store's log tells again to the
-lab, it is 1,475; what it tells of values, commits and options beside, 60, and 170 of words went;
+lab, it is 1,475; what it tells of values, commits and options beside, 62, and 170 of words went;
 that reports tell advice first and whole, 26."""
 MOST_IMPORTS = 1_393
 """Between modules, as a module is imported: types alone and imports inside functions apart. It was

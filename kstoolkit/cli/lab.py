@@ -48,7 +48,8 @@ _DRAWN = {"writes": 1_000_000, "keys": 250_000, "value_bytes": 100}
 def compare_profiles(
     profiles: list[str] | None = argument(
         "PROFILE...",
-        "Names of profiles, OPTIONS files, or folders of stores whose options to take.",
+        "Names of profiles, OPTIONS files, or folders of stores whose options to take.  "
+        "[default: with --replay-log, the store's own]",
         needed=False,
     ),
     *,

@@ -247,7 +247,7 @@ def _term(
     return MemoryTerm(term, formula, origin, each_bytes, count, total, unknown=unknown, **more)
 
 
-_FROM_FILE = re.compile(r"What RocksDB .* was given for .*, by (\S+)\.")
+_FROM_FILE = re.compile(r"What RocksDB .* was given for .*, by (\S+(?: and LOG)?)\.")
 _HOW_MANY = "Give how many are open at once: 1 or more."
 _SIZES = "Give a whole number: of bytes, keys, memtables or iterators."
 

@@ -15,7 +15,7 @@ OPTIONS files have their own text for them (``kLZ4Compression``, braces in brace
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -591,11 +591,12 @@ def find_options(path: str | os.PathLike[str], column_family: str) -> FoundOptio
             raise
         message = f"{file} is no OPTIONS file of RocksDB."
         raise InputError(message, hint=_HINT) from error
-    if file != Path(path):
-        for name, value in _logged(Path(path) / "LOG", column_family).items():
-            if found.unknown.pop(name, None):
-                found.values[name] = value
-    return found
+    if file == Path(path):
+        return found
+    logged = _logged(Path(path) / "LOG", column_family)
+    new = {name: value for name, value in logged.items() if found.unknown.pop(name, None)}
+    beside = f"{found.purpose.removesuffix('.')} and LOG." if new else found.purpose
+    return replace(found, values=found.values | new, purpose=beside)
 
 
 def _found(file: Path, column_family: str) -> FoundOptions:

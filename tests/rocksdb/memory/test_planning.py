@@ -106,9 +106,13 @@ def test_a_plan_is_made_from_the_options_file_of_a_store(tmp_path: Path) -> None
     plan = plan_memory(tmp_path, block_cache_bytes=5 * MB, partitions=2)
     assert plan.total_bytes == 2 * (6 + 5) * MB
     plan = plan_memory(str(tmp_path))
-    assert plan.total_bytes == 6 * MB
+    assert plan.total_bytes == (6 + 32) * MB, "the cache that RocksDB makes by itself, by the LOG"
     assert f" of {tmp_path.name!r}" in plan.terms[0].origin
     assert "max_write_buffer_number: OPTIONS-" in plan.terms[0].origin
+    assert " and LOG of " in plan.terms[1].origin
+    (tmp_path / "LOG").unlink()
+    plan = plan_memory(str(tmp_path))
+    assert plan.total_bytes == 6 * MB
     assert "OPTIONS files hold no caches" in plan.unknown["block cache"]
 
 
