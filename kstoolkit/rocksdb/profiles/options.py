@@ -716,11 +716,11 @@ def _worded(option: Option, text: str) -> tuple[Any, str | None]:
 
 
 _LOGGED: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "block_cache_bytes": (r"^ +capacity : (\d+)$", int),
+    "block_cache_bytes": (r"^ +capacity : (\d{1,18})$", int),
     "strict_capacity_limit": (r"^ +strict_capacity_limit : ([01])$", "1".__eq__),
-    "high_pri_pool_ratio": (r"^ +high_pri_pool_ratio: ([\d.]+)$", float),
+    "high_pri_pool_ratio": (r"^ +high_pri_pool_ratio: ([01]\.\d+)$", float),
 }
-_LOGGED_BITS = r'"cf_name": "%s".*"filter_size": (\d+),.*"num_filter_entries": (\d+)'
+_LOGGED_BITS = r'"cf_name": "%s".*"filter_size": (\d{1,12}),.*"num_filter_entries": (\d{1,12}),'
 _FEW_KEYS, _SPARE_BYTES = 2_000, 37  # of a filter, of which half a line of a cache, and a trailer
 
 

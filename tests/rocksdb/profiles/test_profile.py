@@ -118,6 +118,11 @@ def test_what_options_files_do_not_hold_is_as_the_log_of_a_store_tells(
     found = Profile.from_options(tmp_path)
     for option in ("block_cache_bytes", "bloom_bits_per_key", "disable_wal"):
         assert getattr(found, option) == getattr(profile, option), option
+    text = (tmp_path / "LOG").read_text().replace("ratio: 0.5", "ratio: 0.5.")
+    text = re.sub(r"capacity : \d+", f"capacity : {'9' * 5_000}", text)
+    (tmp_path / "LOG").write_text(re.sub('"filter_size": ', '"filter_size": 99999999999999', text))
+    torn = Profile.from_options(tmp_path)
+    assert torn.block_cache_bytes is torn.bloom_bits_per_key is torn.high_pri_pool_ratio is None
     (tmp_path / "LOG").unlink()
     assert Profile.from_options(tmp_path).disable_wal is None
 
