@@ -106,6 +106,8 @@ def compare_profiles(
     from kstoolkit.rocksdb.lab.results import TrialFailed  # noqa: PLC0415 - reads logs: slow to load
     from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload  # noqa: PLC0415 - loads numpy
 
+    if replay_log in profile_names():  # as a path: its store's own profile is not that of the name
+        replay_log = f"./{replay_log}"
     own = [replay_log] if replay_log is not None and replay_log not in (profiles or ()) else []
     if not (names := own + (profiles or [])):
         message = "There is no PROFILE to try."
@@ -128,16 +130,27 @@ def compare_profiles(
             _check_nothing_drawn("--replay", **told)
             rows = _replayed(replay, window, stack)
             planned = Workload(REPLAYED, rows=rows, **rates)  # type: ignore[arg-type] # by name
+        tried = [_tried_profile(name, keep) for name in names]
+        read = [each for each in (replay, *names) if each and each not in profile_names()]
+        _check_kept_apart(keep, tried, read)
+        of = tried[names.index(replay_log)].name if replay_log is not None else None
         disk = disk or (disk_mb or _DISK_MB) << 20
         limits = {"seconds": seconds, "disk_bytes": disk, "folder": folder, "keep": keep}
         try:
-            tried = [_tried_profile(name) for name in names]
             found = compare(planned, tried, engine=engine and engine.value, **limits)  # type: ignore[arg-type] # by name
         except TrialFailed as failed:
             if failed.found:
-                _print(failed.found, replay_log, as_json=as_json)
+                _print(failed.found, of, as_json=as_json)
             raise
-    _print(found, replay_log, as_json=as_json)
+    _print(found, of, as_json=as_json)
+
+
+def _check_kept_apart(keep: str | None, tried: list[Profile], read: list[str]) -> None:
+    places = [Path(keep, each.name).resolve() for each in tried] if keep is not None else []
+    for store in read:
+        if any(place.is_relative_to(Path(store).resolve()) for place in places):
+            message = f"--keep {keep} would leave a store where {store} is, which is read."
+            raise ConfigurationError(message, hint="Name another folder with --keep.")
 
 
 def _check_nothing_drawn(replay: str, /, **told: object) -> None:
@@ -190,9 +203,10 @@ def _print(found: Comparison, own: str | None, *, as_json: bool) -> None:
         note(f"It can't be replayed well: under its own profile {far}.")
 
 
-def _tried_profile(name: str) -> Profile:
+def _tried_profile(name: str, keep: str | None) -> Profile:
     if name not in profile_names() and Path(name).exists():
-        return Profile.from_options(name).changed(name=name)
+        folder = name if keep is None else name.removeprefix("./").strip("/").replace("/", "_")
+        return Profile.from_options(name).changed(name=folder)
     return profile_named(name)
 
 
@@ -223,19 +237,12 @@ def _how_stopped(trial: Trial) -> str:
 
 
 def _cells(trial: Trial) -> list[str]:
-    return [
-        trial.profile,
-        f"{trial.writes:,}",
-        _decimal(trial.write_amplification),
-        _decimal(trial.written_per_user_byte),
-        _decimal(trial.read_amplification),
-        _decimal(trial.space_amplification),
-        format_bytes(trial.peak_disk_bytes),
-        f"{trial.stall_ms:,.0f}",
-        _decimal(trial.put_p99_us),
-        _decimal(trial.get_p50_us),
-        _decimal(trial.get_p99_us),
-    ]
+    amplified = [trial.write_amplification, trial.written_per_user_byte]
+    amplified += [trial.read_amplification, trial.space_amplification]
+    took = map(_decimal, (trial.put_p99_us, trial.get_p50_us, trial.get_p99_us))
+    disk, stalled = format_bytes(trial.peak_disk_bytes), f"{trial.stall_ms:,.0f}"
+    told = [trial.profile, f"{trial.writes:,}", *map(_decimal, amplified)]
+    return [*told, disk, stalled, *took]
 
 
 def _decimal(value: float | None) -> str:

@@ -197,3 +197,20 @@ def test_a_mistake_ends_with_code_2_and_a_sentence_of_profiles(
     answer = given("profile", *arguments)
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
+
+
+def test_no_store_that_is_read_is_written_where_stores_are_kept(tmp_path: Path) -> None:
+    """A path as a profile's name would lead out of the folder, to the very store."""
+    store = Rdict(str(tmp_path / "mine"), Profile(write_buffer_size=64 << 10).to_rocksdict())
+    for number in range(3_000):
+        store[b"%08d" % number] = bytes(100)
+    store.close()
+    before = {each.name: each.read_bytes() for each in (tmp_path / "mine").iterdir()}
+    asked = ("compare-profiles", "--replay-log", tmp_path / "mine", "--seconds", 5, "--keep")
+    kept = given(*asked, tmp_path / "kept")
+    assert kept.code == 0, kept.err
+    assert [*(tmp_path / "kept").glob("*/CURRENT")]
+    inside = given(*asked, tmp_path / "mine")
+    assert inside.code == 2
+    assert "which is read" in inside.err
+    assert {each.name: each.read_bytes() for each in (tmp_path / "mine").iterdir()} == before

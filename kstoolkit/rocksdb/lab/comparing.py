@@ -163,11 +163,8 @@ class _Child:
     def __init__(
         self, request: dict[str, Any], limits: _TrialLimits, is_cancelled: Callable[[], bool]
     ) -> None:
-        self.request = request
-        self.name = request["profile"]["name"]
-        self.folder = Path(request["path"])
-        self.limits = limits
-        self._is_cancelled = is_cancelled
+        self.request, self.limits, self._is_cancelled = request, limits, is_cancelled
+        self.name, self.folder = request["profile"]["name"], Path(request["path"])
         self.seen, self._highest_bytes = Watched(), 0
         self._deadline = monotonic() + _START_S
         self._stopped_by: str | None = None

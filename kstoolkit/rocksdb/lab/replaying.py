@@ -199,7 +199,8 @@ class _Told:
 
     def _merge(self, event: Event, job: int) -> None:
         files = {name: list_in(event, name) for name in event if name.startswith("files_L")}
-        entries = sum(self._of.get(each, 0) for some in files.values() for each in some)
+        found = (each for some in files.values() for each in some if isinstance(each, int))
+        entries = sum(self._of.get(each, 0) for each in found)
         self._merges[job] = entries, "files_L0" in files, {}  # flushes have keys of all ranges
 
     def _merge_ended(self, job: int) -> None:
@@ -211,7 +212,8 @@ class _Told:
 
     def all_merged(self) -> list[tuple[float, int]]:
         """Return the writes of merges, and how many keys they were of, those that are gone too."""
-        there = 1 - self.deletes / max(sum(entries for entries, _ in self.flushed), 1)
+        writes = sum(entries for entries, _ in self.flushed)
+        there = max(1 - self.deletes / writes, 1 / writes)
         told = ((n, rows if deletes else round(rows / there)) for n, rows, deletes in self._merged)
         return [(max(n, keys), keys) for n, keys in told]
 
@@ -224,10 +226,10 @@ class _Told:
         if not isinstance(properties, dict) or not size:
             return
         names = ("num_entries", "num_deletions", "raw_value_size")
-        left, deletes, values = (number_in(properties, each) or 0 for each in names)
+        left, deletes, values = (max(number_in(properties, each) or 0, 0) for each in names)
         if merge is not None:
             merge[2][name] = left, deletes
-        else:
+        elif left:
             self.first = self.first or number_in(event, "smallest_seqno") or 1
             entries, at, is_asked = self._begun.pop(job, (left, self.now, False))
             self.flushed.append((max(entries, left), left))

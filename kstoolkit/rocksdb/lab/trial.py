@@ -216,12 +216,8 @@ def _peak_resident_bytes() -> int | None:
 
 
 def _done(meter: _Meter) -> dict[str, Any]:
-    return {
-        "writes": meter.writes,
-        "deletes": meter.deletes,
-        "gets": meter.gets,
-        "gets_found": meter.gets_found,
-        "user_bytes": meter.user_bytes,
+    counts = ("writes", "deletes", "gets", "gets_found", "user_bytes")
+    return {name: getattr(meter, name) for name in counts} | {
         "put_p50_us": meter.puts.percentile_us(50),
         "put_p99_us": meter.puts.percentile_us(99),
         "get_p50_us": meter.asks.percentile_us(50),
@@ -271,14 +267,13 @@ def _stood(store: Rdict) -> dict[str, Any]:
     )
     files = store.live_files()
     levels = [each["level"] for each in files]
-    manager = counts.get("write_buffer_manager_limit_stops", 0)
     return {
         "sst_bytes": _number_of(store, "live-sst-files-size"),
         "num_files": len(files),
         "num_entries": sum(each["num_entries"] for each in files),
         "num_deletions": sum(each["num_deletions"] for each in files),
         "sorted_runs": levels.count(0) + len(set(levels) - {0}),
-        "write_buffer_manager_limit_stops": manager,
+        "write_buffer_manager_limit_stops": counts.get("write_buffer_manager_limit_stops", 0),
     } | {name: counts.get(name, 0) for name in _CONDITIONS}
 
 
@@ -313,8 +308,7 @@ class _TriedStore:
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.workload = Workload(**request["workload"], rows=() if request["rows"] else None)
-        self.rows, self.course = request["rows"], request["course"]
-        self.asked = frozenset(request["asked"])
+        self.rows, self.course, self.asked = request["rows"], request["course"], {*request["asked"]}
         name, unknown = request["profile"]["name"], request["profile"]["unknown"]
         options = request["profile"]["options"] | {"statistics": True}
         self.profile = Profile(name=name, unknown=unknown, **options)

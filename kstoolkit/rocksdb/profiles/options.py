@@ -727,7 +727,7 @@ _FEW_KEYS, _SPARE_BYTES = 2_000, 37  # of a filter, of which half a line of a ca
 def _logged(log: Path, column_family: str) -> dict[str, Any]:
     """Return what a store's log tells, since it was opened last, that OPTIONS files don't hold."""
     try:
-        text = log.read_text(encoding="utf-8", errors="replace")
+        text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
     except OSError:
         return {}
     family, begins = re.escape(column_family), "Options for column family ["
@@ -737,9 +737,9 @@ def _logged(log: Path, column_family: str) -> dict[str, Any]:
     }
     found = {name: of(match[1]) for name, (match, of) in told.items() if match}
     # Without a write-ahead log, the one that is there stays empty, and so is used on and on.
-    logs = re.findall(rf"\[{family}\] New memtable created with log file: #(\d+)", text)
-    if len(logs) > 1:
-        found["disable_wal"] = len({*logs}) == 1
+    logs = re.findall(r"\[(.+)\] New memtable created with log file: #(\d+)", text)
+    if len(logs) > len({name for name, _ in logs}):  # families share it: one has had two of it
+        found["disable_wal"] = len({number for _, number in logs}) == 1
     filters = [[*map(int, each)] for each in re.findall(_LOGGED_BITS % family, text)]
     size, keys = (sum(each) for each in zip((0, 0), *filters, strict=True))
     if keys >= _FEW_KEYS:
