@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
-MOST_MODULES = 267
+MOST_MODULES = 271
 """They were 240. By which laws simulated users act, what findings are worth by labels, what no
 single count shows, how many different items there were, whether a cell has a rhythm of the day, and
 how rules stand in files, are questions of their own; so is how an application is in all. What is
 one incident, what people say of it, a user's story, what goes out of it, what other rules would
 have told, by which rules a run judges as they change, and what a topic is told of incidents, are
-eight; how many machines, what traffic comes to, their plots, and what a log tells again, four."""
-MOST_LINES = 86_037
-MOST_LINES_OF_CODE = 49_368
+eight; how many machines, what traffic comes to, their plots, and what a log tells again, four. What
+panels and reports show is a room of four."""
+MOST_LINES = 87_388
+MOST_LINES_OF_CODE = 50_398
 """They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 400
 lines more than were saved: what tells a fault from damage and what a file held, reads logs' times,
 folds batches in tiers, and has counts come out as DataFrames. Actions of several parts took 1,500:
@@ -46,14 +47,16 @@ stories, rules that change, what other rules would have told, what recurs, and w
 told, it is 3,030, for which 1,400 went in all rooms. How many machines a stream of events takes,
 what its counters come to by a law of users or a run, and what a store's log tells again to the
 lab, it is 1,475; what it tells of values, commits and options beside, 62, and 170 of words went;
-that reports tell advice first and whole, 26."""
-MOST_IMPORTS = 1_393
+that reports tell advice first and whole, 26. Scripts and styles count since then: the reports'
+style is 129 lines. What draws tables and strips in a browser took 864 lines, what they are made of
+430, for which the controls that stood there before go, panel by panel."""
+MOST_IMPORTS = 1_410
 """Between modules, as a module is imported: types alone and imports inside functions apart. It was
 1,100; three new rooms for what a file held, what comes out, and what is tidied, have 16 doors, and
 what was written out in several places is now imported from one. Actions of several parts have one
 room's module with 20 doors; the laws of worlds, and labels, have 13, what lasts 11; sketches of
 items and rules in files have 14, rhythms three, what engines leave two, names in a story one, plans
-of capacity and replays 22."""
+of capacity and replays 22, the parts of views 17."""
 
 FLOOR = {"errors", "markup", "moments", "records", "units", "windows"}
 WORK = {"environment", "formats", "counters", "changelog", "findings", "events", "pipeline"}
@@ -80,8 +83,9 @@ MAY_IMPORT = {
     "kafka": FLOOR | {"environment", "formats", "counters", "changelog", "events"},
     "operations": FLOOR | WORK,
     "plots": FLOOR | WORK,
-    "report": FLOOR | WORK | {"plots"},
-    "widgets": FLOOR | WORK | {"plots"},
+    "views": FLOOR | WORK,
+    "report": FLOOR | WORK | {"plots", "views"},
+    "widgets": FLOOR | WORK | {"plots", "views"},
     "magics": FLOOR | WORK | {"plots", "report", "widgets"},
     "cli": FLOOR | WORK | {"plots", "report", "widgets"},
     "__main__": {"cli"},
@@ -115,6 +119,7 @@ SHIPS_THE_PACKAGE = {"kstoolkit.pipeline.stream"}
 """Who needs the package as a whole: to send it by value to nodes that have not installed it."""
 
 ONLY_IN = {
+    "anywidget": {"widgets"},
     "confluent_kafka": {"kafka"},
     "ipywidgets": {"widgets"},
     "matplotlib": {"plots", "report"},
@@ -310,7 +315,9 @@ def heavy_of(module: str) -> frozenset[str]:
 
 
 def test_the_house_has_not_grown() -> None:
+    scripts = [path for path in PACKAGE.rglob("*") if path.suffix in {".css", ".js"}]
     lines = sum((lines_of(path) for path in PATHS), Counter[str]())
+    lines += sum((drawn_by(path) for path in scripts), Counter[str]())
     edges = {(f.module, f.target) for f in imports() if f.target in MODULES and not f.later}
     assert len(PATHS) <= MOST_MODULES
     assert lines["lines"] <= MOST_LINES
@@ -331,6 +338,13 @@ def lines_of(path: Path) -> Counter[str]:
             found["other"] += length(node.body[0]) if documented else 0
     found["code"] = found["lines"] - found["other"]
     return found
+
+
+def drawn_by(path: Path) -> Counter[str]:
+    """Count the lines of a script or a style; comments of scripts stand in lines of their own."""
+    rows = path.read_text(encoding="utf-8").splitlines()
+    code = [row for row in rows if row.strip() and not row.lstrip().startswith(("//", "/*"))]
+    return Counter(lines=len(rows), code=len(code))
 
 
 def length(node: ast.stmt) -> int:

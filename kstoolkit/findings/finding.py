@@ -178,14 +178,13 @@ def _when(finding: Finding) -> str:
     if finding.session_end_ms is not None:  # which its last event is still part of
         start, end = start.replace(microsecond=0), end.replace(microsecond=0)
         return between(start, end, end)
-    length = timedelta(milliseconds=finding.window_ms)
-    if length == timedelta(days=1) and start.hour == start.minute == start.second == 0:
-        return f"on {_day(start)} (UTC)"
     return between(start, end, end - timedelta(milliseconds=1))
 
 
 def between(start: datetime, end: datetime, last: datetime) -> str:
     """Say from when until when; ``last`` is the last moment that belongs to it."""
+    if end - start == timedelta(days=1) and not (start.hour or start.minute or start.second):
+        return f"on {_day(start)} (UTC)"
     if start.date() == last.date():
         return f"between {_clock(start)} and {_clock(end)} UTC on {_day(start)}"
     return f"between {_clock(start)} on {_day(start)} and {_clock(end)} on {_day(end)} UTC"

@@ -281,7 +281,9 @@ class Incidents(Viewed, Sequence[Incident]):
     @classmethod
     def none(cls) -> Incidents:
         """Return no incidents."""
-        return cls(INCIDENTS_SCHEMA.empty_table(), Findings(FINDINGS_SCHEMA.empty_table()))
+        none = (pa.Table.from_batches([], each) for each in (INCIDENTS_SCHEMA, FINDINGS_SCHEMA))
+        incidents, findings = none  # empty_table() loads pandas
+        return cls(incidents, Findings(findings))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

@@ -51,7 +51,7 @@ from kstoolkit.pipeline.batches import (
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
 from kstoolkit.pipeline.incidentrecords import told_findings
 from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, newest_commit, size_bytes
-from kstoolkit.pipeline.story import user_history, user_story, utc_times
+from kstoolkit.pipeline.story import user_events, user_history, user_story, utc_times
 from kstoolkit.records import Viewed, counted
 from kstoolkit.units import format_count
 from kstoolkit.windows import Window, as_window
@@ -302,6 +302,44 @@ class Run(Viewed):
         if isinstance(what, str):
             return user_story(self._counted, what, reported, (self.incidents(), self.marks))
         return user_history(self._counted, what.user, what.parts, findings=reported, about=what)
+
+    def events(
+        self,
+        user: str,
+        *,
+        since: Moment,
+        until: Moment,
+        limit: int = 100,
+        within_seconds: float = 10,
+    ) -> pd.DataFrame:
+        """Return a user's events in a stretch of time, read once more from the files they came in.
+
+        Parameters
+        ----------
+        user
+            Who.
+        since, until
+            From when on, and before when.
+        limit
+            At most so many; files are read in the order in which the run took them in.
+        within_seconds
+            No further file is begun after so long.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``time`` (UTC), ``action``, ``file``; by time. What lies in a file that is damaged or
+            gone, or that ``limit`` or the time leaves out, is not there: the counts have it all.
+
+        Raises
+        ------
+        ConfigurationError
+            If the run's events came from no files, or its columns are SQL expressions.
+        """
+        span_ms, of = (moment_ms(since), moment_ms(until)), (self.settings, self.folder.ledger)
+        told = user_events(of, user, span_ms, most=limit, within_s=within_seconds)
+        found: pd.DataFrame = told.to_pandas()
+        return found
 
     def counts(
         self,

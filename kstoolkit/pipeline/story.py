@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -9,6 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.errors import ColumnError, ConfigurationError
+from kstoolkit.events.event import Columns, Limits, is_plain
+from kstoolkit.events.files import Ledger, read_events
 from kstoolkit.findings.finding import DISTINCT, Choice, Findings, expected, of_actions
 from kstoolkit.findings.marks import Marks
 from kstoolkit.formats.actions import checked, in_words, values_in_words
@@ -29,12 +35,14 @@ from kstoolkit.windows import Session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     import pandas as pd
     from numpy.typing import NDArray
 
     from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.counters.counters import Counters
+    from kstoolkit.events.files import Admitted
     from kstoolkit.findings.finding import Finding
     from kstoolkit.findings.incidents import Incidents
     from kstoolkit.pipeline.runfolder import Settings
@@ -43,6 +51,9 @@ if TYPE_CHECKING:
 _EXPECTED = ("expected_low", "expected_high", "ceiling")
 _Where: TypeAlias = "Mapping[str, str | None]"
 _MOST_SHARES, _MOST_EXPECTED = 10, 2
+_EVENTS = pa.schema(
+    [("time", pa.timestamp("ms", "UTC")), ("action", pa.string()), ("file", pa.string())]
+)
 
 
 def utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
@@ -251,6 +262,43 @@ def _level(
         min_count=min_count,
         **{name: getattr(expecting, name, None) for name in _EXPECTED},
     )
+
+
+def user_events(
+    of: tuple[Settings, Path], user: str, span_ms: tuple[int, int], *, most: int, within_s: float
+) -> pa.Table:
+    """Return a user's events in a stretch of time, as the files in the ledger have them now."""
+    settings, ledger = of
+    columns = Columns.of(**settings.columns)
+    if settings.feed != "files" or not is_plain(columns):
+        message = f"Events of {settings.source} can't be read once more: they are no plain files."
+        raise ConfigurationError(message, hint="Counts and findings are kept; events are not.")
+    found, until = [_EVENTS.empty_table()], time.monotonic() + within_s
+    for each in Ledger(ledger).entries(0, sys.maxsize):
+        with suppress(OSError, ColumnError):  # damaged, gone, or another one by now
+            found += _events_of(each, columns, user, span_ms)
+        if sum(map(len, found)) >= most or time.monotonic() > until:
+            break
+    return pa.concat_tables(found).slice(0, most).sort_by("time")
+
+
+def _events_of(
+    file: Admitted, columns: Columns, user: str, span_ms: tuple[int, int]
+) -> list[pa.Table]:
+    found = []
+    for good in read_events(file.path, columns, now_ms=file.admitted_ms, limits=Limits()):
+        is_then = (good.time_ms >= span_ms[0]) & (good.time_ms < span_ms[1])
+        rows = pa.array(np.flatnonzero(np.asarray(pc.equal(good.users, user)) & is_then))
+        actions = good.actions.take(rows).cast(pa.string())
+        told = in_words(actions, len(columns.parts or "1"))
+        times = pa.array(good.time_ms).take(rows).cast(_EVENTS.types[0])
+        found.append(
+            pa.table(
+                [times, told, pa.nulls(len(rows)).cast(pa.string()).fill_null(file.path)],
+                schema=_EVENTS,
+            )
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,20 +21,24 @@ from contextlib import ExitStack, contextmanager
 from threading import Event, Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from anywidget import AnyWidget
 from IPython.core.getipython import get_ipython
 from IPython.display import display
 from ipywidgets import HTML, Button, Checkbox, Dropdown, HBox, Layout, SelectionSlider, VBox, Widget
-from traitlets import dlink, link
+from traitlets import Dict, List, dlink, link
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.markup import Html, element, isolated, joined, text
 from kstoolkit.records import Closing
 from kstoolkit.units import format_count
+from kstoolkit.views.parts import said, source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from matplotlib.axes import Axes
+
+    from kstoolkit.views.parts import Part
 
 
 _LONGEST_CELL = 120
@@ -336,6 +340,71 @@ _STYLE = (
 """
     + _SLIDER_STYLE
 )
+
+
+_FACE = """
+export default { render({ model, el }) {
+  const columns = model.get("columns"), names = columns.flat();
+  const view = new View(el, columns, told => model.send(told));
+  const chosen = () => Object.entries(model.get("chosen"))
+    .forEach(([name, row]) => view.mark(name, row));
+  const puts = names.map(name => [`change:${name}`, () => view.put(name, model.get(name))]);
+  for (const [event, put] of puts) { put(); model.on(event, put); }
+  model.on("change:chosen", chosen);
+  chosen();
+  return () => {
+    view.close();
+    for (const [event, put] of puts) model.off(event, put);
+    model.off("change:chosen", chosen);
+  };
+} };
+"""
+
+
+class Face(AnyWidget):
+    """A view that lives: parts in columns by their names, and who is told what is done to them.
+
+    >>> heard = []
+    >>> face = Face([["list"], ["told"]], heard.append)
+    >>> face.put("told", {"kind": "said", "text": "No findings."})
+    >>> face.part("told")["text"]
+    'No findings.'
+    >>> face.close()
+    """
+
+    _esm, _css = source("view.js") + _FACE, source("view.css")
+    columns: Any = List().tag(sync=True)
+    chosen: Any = Dict().tag(sync=True)
+
+    def __init__(self, columns: Sequence[Sequence[str]], told: Callable[[Any], object]) -> None:
+        self.add_traits(**{name: Dict().tag(sync=True) for names in columns for name in names})
+        super().__init__(columns=[list(names) for names in columns])
+        self.on_msg(lambda _, content, __: told(content))
+
+    def put(self, name: str, part: Part) -> None:
+        """Show a part in its place, instead of what is there."""
+        setattr(self, name, part)
+
+    def part(self, name: str) -> Part:
+        """Return what is shown in a place."""
+        part: Part = getattr(self, name)
+        return part
+
+    def mark(self, name: str, row: int) -> None:
+        """Have a row of a table be the chosen one."""
+        self.chosen = self.chosen | {name: row}
+
+    def say(self, name: str, sentence: str) -> None:
+        """Say how it stands, or nothing."""
+        self.put(name, said(sentence))
+
+    @contextmanager
+    def telling(self, name: str) -> Iterator[None]:
+        """Say what goes wrong meanwhile, and let it be."""
+        try:
+            yield
+        except KstoolkitError as error:
+            self.say(name, str(error))
 
 
 class Panel(Closing):

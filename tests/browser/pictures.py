@@ -53,7 +53,7 @@ kst.explore(run)
 """,
     "marked": f"""{BUSY}
 panel = kst.explore(run)
-panel.set(user="{ADDRESS}", known=True)
+panel.choose("{ADDRESS}")
 panel.mark()
 panel.wait()
 panel

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from kstoolkit.pipeline.run import load_run
+from tests.browser.judged import serious
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,85 +42,171 @@ panel
 """
 
 
-def test_findings_are_filtered_looked_at_and_marked_by_mouse_and_keyboard(
+def rows(panel: Locator) -> Locator:
+    return panel.get_by_role("grid", name="Users").locator(".body [role=row]")
+
+
+def chosen(panel: Locator) -> Locator:
+    return panel.locator(".body [role=row][aria-selected=true] .c-text").first
+
+
+def test_findings_are_gone_through_and_marked_by_mouse(
     lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], tmp_path: Path
 ) -> None:
     lab.write("findings.ipynb", [f"FOLDER = {str(tmp_path)!r}\n{FILTERED}"])
     with lab.opened(browser, "findings.ipynb") as page:
         lab.run_all(page)
         panel = page.locator(".kst-panel")
-        expect(panel.get_by_text("5 of 5 findings.")).to_be_visible()
-        expect(panel.locator("img")).to_be_visible()
+        expect(panel.get_by_text("3 users", exact=True)).to_be_visible()
+        expect(panel.get_by_text("Anna stood out in 1 window")).to_be_visible()
         screenshot(page, "findings")
-        use_filters(page, panel)
-        panel.get_by_label("Findings", exact=True).select_option(index=2)
+        use_filters(panel)
+        rows(panel).filter(has_text="Bo").click()
         expect(panel.get_by_text("Bo did “read” 7 times")).to_be_visible()
-        panel.get_by_role("button", name="Previous").click()
-        panel.get_by_role("button", name="Previous").focus()
-        page.keyboard.press("Enter")
-        expect(panel.get_by_text("Anna did “write” 4 times")).to_be_visible()
-        panel.get_by_role("button", name="Next").focus()
-        page.keyboard.press("Space")
-        expect(panel.get_by_text("Anna did “read” 55 times")).to_be_visible()
-        expect(panel.locator("img")).to_have_attribute("alt", re.compile("^Anna, “read”: 1 window"))
-        panel.get_by_role("button", name="Mark user as known").focus()
-        page.keyboard.press("Enter")
-        expect(panel.get_by_text("1 of 5 findings; 2 about known users left out.")).to_be_visible()
+        panel.get_by_role("group", name="Incidents of this user").get_by_role("button").nth(
+            1
+        ).click()
+        expect(panel.get_by_text("Bo did “read” 9 times")).to_be_visible()
+        rows(panel).filter(has_text="Anna").click()
+        look_at_a_window(page, panel)
+        panel.get_by_role("button", name="Known", exact=True).click()
         expect(panel.get_by_text("Anna is known now")).to_be_visible()
+        expect(panel.get_by_role("button", name="Known", exact=True)).to_have_attribute(
+            "aria-pressed", "true"
+        )
         assert load_run(tmp_path / "out").marks.known == {"Anna"}
-        panel.get_by_label("Show known").check()
-        expect(panel.get_by_text("3 of 5 findings.")).to_be_visible()
-        panel.get_by_role("button", name="Read again").click()
-        expect(panel.get_by_text("3 of 5 findings.")).to_be_visible()
+        expect(rows(panel).filter(has_text="Anna").locator(".badge")).to_have_text("open, known")
+        panel.get_by_role("button", name="Undo").click()
+        expect(panel.get_by_text("1 mark taken back")).to_be_visible()
+        assert not load_run(tmp_path / "out").marks
+        assert serious(page, ".kst-view") == []
 
 
-def use_filters(page: Page, panel: Locator) -> None:
-    """Use each filter; in the end three findings are left."""
-    panel.get_by_label("Rule", exact=True).select_option("Ceiling 8 per 1 minute")
-    expect(panel.get_by_text("1 of 5 findings.")).to_be_visible()
-    panel.get_by_label("Rule", exact=True).select_option("all rules")
-    panel.get_by_label("Window", exact=True).select_option("1 hour")
-    expect(panel.get_by_text("4 of 5 findings.")).to_be_visible()
-    panel.get_by_label("User", exact=True).fill("ann")
-    page.keyboard.press("Tab")
-    expect(panel.get_by_text("2 of 5 findings.")).to_be_visible()
-    panel.get_by_label("Action", exact=True).fill("read")
-    page.keyboard.press("Tab")
-    expect(panel.get_by_text("1 of 5 findings.")).to_be_visible()
-    panel.get_by_label("Action", exact=True).fill("")
-    panel.get_by_label("User", exact=True).fill("")
-    page.keyboard.press("Tab")
-    panel.get_by_label("From (UTC)").fill("2015-09-12T10:00")
-    page.keyboard.press("Tab")
-    expect(panel.get_by_text("3 of 5 findings.")).to_be_visible()
-    panel.get_by_label("Until (UTC)").fill("2015-09-12T10:00")
-    page.keyboard.press("Tab")
-    expect(panel.get_by_text("0 of 5 findings.")).to_be_visible()
-    panel.get_by_label("Until (UTC)").fill("2015-09-12T11:00")
-    page.keyboard.press("Tab")
-    expect(panel.get_by_text("3 of 5 findings.")).to_be_visible()
+def use_filters(panel: Locator) -> None:
+    """Use each filter; in the end all users are there."""
+    panel.get_by_role("group", name="rule").get_by_text("Ceiling 8 per 1 minute").click()
+    expect(panel.get_by_text("1 of 3 users")).to_be_visible()
+    panel.get_by_role("group", name="rule").get_by_text("Ceiling 8 per 1 minute").click()
+    panel.get_by_role("group", name="window").get_by_text("1 hour").click()
+    expect(panel.get_by_text("3 users", exact=True)).to_be_visible()
+    panel.get_by_role("searchbox").fill("an")
+    expect(panel.get_by_text("1 of 3 users")).to_be_visible()
+    panel.get_by_role("searchbox").fill("")
+    panel.get_by_role("group", name="window").get_by_text("1 hour").click()
+    brush = panel.locator(".brush")
+    box = brush.bounding_box()
+    assert box is not None
+    brush.hover(position={"x": 1, "y": 8})
+    brush.page.mouse.down()
+    brush.page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 8)
+    brush.page.mouse.up()
+    expect(panel.get_by_text("1 of 3 users")).to_be_visible()
+    expect(rows(panel).locator(".c-text").first).to_have_text("Bo")
+    panel.locator(".brush").dblclick(position={"x": 30, "y": 8})
+    expect(panel.get_by_text("3 users", exact=True)).to_be_visible()
+    panel.get_by_role("columnheader", name="user").get_by_role("button").click()
+    panel.get_by_role("columnheader", name="user").get_by_role("button").click()
+    expect(rows(panel).locator(".c-text").first).to_have_text("Cy")
+    panel.get_by_role("columnheader", name="user").get_by_role("button").click()
+    expect(rows(panel).locator(".c-text").first).to_have_text("Anna")
 
 
-def test_hostile_names_are_text_on_a_dark_narrow_page(
-    lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], tmp_path: Path
+def look_at_a_window(page: Page, panel: Locator) -> None:
+    """Hover tells a figure, a click what was done, twice shows all time."""
+    hour = panel.locator("svg.strip").nth(1)
+    hour.locator("rect.flagged").hover()
+    expect(panel.get_by_role("tooltip")).to_have_text(
+        "2015-09-12 10:00 to 11:00 UTC: 4, expected 2–1, flagged"  # noqa: RUF001
+    )
+    before = hour.locator("rect.flagged").get_attribute("width")
+    hour.locator("rect.flagged").click()
+    expect(panel.get_by_role("grid", name="Done between")).to_contain_text("read")
+    assert hour.locator("rect.flagged").get_attribute("width") != before
+    panel.get_by_role("button", name="Events", exact=True).click()
+    expect(panel.get_by_text("None of 59 events is found in the files now")).to_be_visible()
+    panel.get_by_role("button", name="All time").click()
+    expect(panel.get_by_role("button", name="All time")).to_be_hidden()
+    page.mouse.move(0, 0)
+
+
+def test_all_of_it_is_reached_by_keyboard_and_the_notebook_keeps_still(
+    lab: Lab, browser: Browser, tmp_path: Path
+) -> None:
+    lab.write("keyed.ipynb", [f"FOLDER = {str(tmp_path)!r}\n{FILTERED}", "1 + 1"])
+    with lab.opened(browser, "keyed.ipynb", dark=True, width=1280) as page:
+        lab.run_all(page)
+        panel = page.locator(".kst-panel")
+        expect(panel.get_by_text("3 users", exact=True)).to_be_visible()
+        cell = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
+        grid = panel.get_by_role("grid", name="Users")
+        grid.focus()
+        before = page.evaluate(cell)
+        page.keyboard.press("ArrowDown")
+        expect(chosen(panel)).to_have_text("Bo")
+        expect(panel.get_by_text("Bo did “read” 7 times")).to_be_visible()
+        page.keyboard.press("End")
+        expect(chosen(panel)).to_have_text("Cy")
+        page.keyboard.press("Home")
+        expect(chosen(panel)).to_have_text("Anna")
+        page.keyboard.press("/")
+        page.keyboard.type("cy")
+        expect(panel.get_by_text("1 of 3 users")).to_be_visible()
+        page.keyboard.press("ControlOrMeta+a")
+        page.keyboard.press("Delete")
+        expect(panel.get_by_text("3 users", exact=True)).to_be_visible()
+        strips = panel.get_by_role("application", name=re.compile("^Counts of Anna"))
+        strips.focus()
+        page.keyboard.press("ArrowRight")
+        heard = panel.locator(".heard")
+        expect(heard).to_contain_text("1 hour, 2015-09-12 10:00 to 11:00 UTC: 4")
+        page.keyboard.press("ArrowDown")
+        expect(heard).to_contain_text("1 day, 2015-09-12 (UTC): 4")
+        page.keyboard.press("0")
+        expect(panel.get_by_role("button", name="All time")).to_be_hidden()
+        page.keyboard.press("+")
+        expect(panel.get_by_role("button", name="All time")).to_be_visible()
+        page.keyboard.press("Enter")
+        expect(panel.get_by_role("grid", name="Done on 12 September 2015")).to_be_visible()
+        brush = panel.locator(".brush")
+        brush.focus()
+        page.keyboard.press("+")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        expect(panel.get_by_text("1 of 3 users")).to_be_visible()
+        page.keyboard.press("0")
+        expect(panel.get_by_text("3 users", exact=True)).to_be_visible()
+        panel.get_by_role("button", name="Muted", exact=True).focus()
+        page.keyboard.press("Enter")
+        expect(panel.get_by_text("Anna is muted now")).to_be_visible()
+        expect(panel.get_by_role("button", name="Muted", exact=True)).to_be_focused()
+        assert page.evaluate(cell) == before
+        assert serious(page, ".kst-view") == []
+
+
+@pytest.mark.parametrize("width", [800, 740])
+def test_hostile_names_are_text_on_a_narrow_page(
+    lab: Lab,
+    browser: Browser,
+    screenshot: Callable[[Page, str], Path],
+    tmp_path: Path,
+    width: int,
 ) -> None:
     lab.write("hostile_findings.ipynb", [f"FOLDER = {str(tmp_path)!r}\n{HOSTILE}"])
-    with lab.opened(browser, "hostile_findings.ipynb", dark=True, width=800) as page:
+    with lab.opened(browser, "hostile_findings.ipynb", dark=width == 800, width=width) as page:
         page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
         lab.run_all(page)
         panel = page.locator(".kst-panel")
-        listed = panel.get_by_label("Findings", exact=True)
-        expect(listed.locator("option")).to_have_count(8)
+        expect(rows(panel)).to_have_count(8)
         for place in range(8):
-            listed.select_option(index=place)
-            expect(panel.locator("td").nth(1)).not_to_be_empty()
-        listed.select_option(index=1)
-        expect(panel.locator("td").nth(1)).to_have_text("<script>alert(1)</script>")
-        expect(panel.locator("img")).to_have_attribute(
-            "alt", re.compile("^No counts of <script>ale")
-        )
-        panel.get_by_role("button", name="Mark user as known").click()
+            rows(panel).nth(place).click()
+            expect(rows(panel).nth(place)).to_have_attribute("aria-selected", "true")
+            expect(panel.locator("p.large")).not_to_be_empty()
+        rows(panel).nth(1).click()
+        expect(panel.locator("p.large bdi").first).to_have_text("<script>alert(1)</script>")
+        panel.get_by_role("button", name="Known", exact=True).click()
         expect(panel.get_by_text("<script>alert(1)</script> is known now")).to_be_visible()
-        screenshot(page, "findings-hostile-dark-800")
+        screenshot(page, f"findings-hostile-{width}")
         wide = page.evaluate("e => e.scrollWidth - e.clientWidth", panel.element_handle())
         assert wide <= 1
+        assert serious(page, ".kst-view") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -71,6 +72,39 @@ def test_counts_are_tidy_and_sorted(run: Run) -> None:
     assert frame["count"].dtype == np.int64
     keys = frame[["window_start", "user", "action"]]
     pd.testing.assert_frame_equal(keys, keys.sort_values(list(keys.columns), ignore_index=True))
+
+
+@pytest.mark.parametrize("user", [*NAMES[:3], "nobody at all"])
+def test_a_users_events_are_read_once_more_from_the_files(
+    run: Run, paths: list[Path], user: str
+) -> None:
+    rows = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+    hour = run.counts("1 hour")["window_start"].mode()[0]
+    end = hour + pd.Timedelta("1h")
+    there = [
+        (when, row["action"])
+        for row in rows
+        if row.get("user") == user and hour <= (when := pd.Timestamp(row["time"])) < end
+    ]
+    found = run.events(user, since=hour.to_pydatetime(), until=end.to_pydatetime(), limit=9_999)
+    assert sorted(zip(found["time"], found["action"], strict=True)) == sorted(there)
+    assert set(found["file"]) <= {str(path) for path in paths}
+    few = run.events(user, since=hour.to_pydatetime(), until=end.to_pydatetime(), limit=2)
+    assert len(few) == min(2, len(there))
+
+
+def test_events_of_a_file_that_is_gone_are_not_there_and_of_no_files_it_is_said(
+    run: Run, tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(run.folder.path, moved)
+    ledger = moved / "files.jsonl"
+    ledger.write_text(ledger.read_text().replace("/in", "/nowhere"))
+    assert not len(kst.load_run(moved).events(NAMES[0], since="2000-01-01", until="2100-01-01"))
+    told = json.loads((moved / "run.json").read_text()) | {"feed": "frame"}
+    (moved / "run.json").write_text(json.dumps(told))
+    with pytest.raises(ConfigurationError, match="can't be read once more"):
+        kst.load_run(moved).events(NAMES[0], since=0, until=1)
 
 
 @pytest.mark.parametrize("user", [*NAMES[:3], "nobody at all"])

@@ -40,7 +40,7 @@ PANELS = {
             "from kstoolkit.widgets.findings import FindingsPanel\n"
             "FindingsPanel(load_run('out'))"
         ),
-        {PLOTS, TABLES, SPARK, ROCKSDB},
+        {PLOTS, SPARK, ROCKSDB},
     ),
     "a run that is watched": (
         (

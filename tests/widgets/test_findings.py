@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import shutil
 import threading
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kstoolkit.findings.finding import Findings
-from kstoolkit.widgets.findings import _MOST_LISTED, FindingsPanel
+from kstoolkit.moments import moment_of
+from kstoolkit.widgets.findings import FindingsPanel
 from tests.changelog.changelogs import HOUR
 from tests.findings.made import finding, findings
 from tests.plots.made import HOSTILE, MORNING, OVER, TEN, found, made_run
@@ -42,100 +42,112 @@ def panel(run: Run) -> Iterator[FindingsPanel]:
 
 
 def users(panel: FindingsPanel) -> list[str]:
-    return [each.user for each in panel.found]
+    """The rows of the list."""
+    user = panel.face.part("people")["columns"][0]
+    return [user["words"][code] for code in user["codes"]]
 
 
-def test_the_most_severe_come_first_and_the_first_is_looked_at(panel: FindingsPanel) -> None:
-    assert [each.action for each in panel.found] == ["read", "write", "read", "read", "read"]
-    assert panel.list.options[0][0].startswith("Bo, “read”: 9 (ceiling 8), 2015-09-12 00:00")
+def told(panel: FindingsPanel) -> str:
+    return "".join(text for text, _ in panel.face.part("sentence")["told"])
+
+
+def said(panel: FindingsPanel) -> str:
+    return str(panel.face.part("said").get("text", ""))
+
+
+def buttons(panel: FindingsPanel, name: str = "marks") -> dict[str, dict[str, Any]]:
+    return {each["label"]: each for each in panel.face.part(name).get("buttons", ())}
+
+
+def test_each_user_stands_once_and_who_deserves_a_look_is_looked_at(panel: FindingsPanel) -> None:
+    assert users(panel) == ["Anna", "Bo", "Cy"]
+    assert len(panel.found) == 4
     assert panel.chosen is not None
-    assert panel.chosen.kind == "Ceiling"
+    assert panel.chosen.user == "Anna"
+    assert told(panel).startswith("Anna stood out in 1 window")
+    assert repr(panel).startswith("FindingsPanel(3 users, 4 incidents; Incident(")
+    panel.choose("Nobody")
+    assert said(panel) == "No 'Nobody': there are 3 users."
+    panel.choose("Cy")
+    static = panel.static_html()
+    assert "<bdi>Cy</bdi> did “<bdi>read</bdi>” 3 times" in static
+    assert 'alt="No counts of Cy, “read”"' in static
+
+
+def test_choosing_a_user_shows_its_counts_around_the_incident(panel: FindingsPanel) -> None:
+    panel.choose(0)
+    assert told(panel).startswith("Anna stood out in 1 window with “read” and “write”")
+    strips = panel.face.part("strips")
+    assert [each["label"] for each in strips["strips"]] == ["1 minute", "1 hour", "1 day"]
+    assert strips["outlined"] == [TEN, TEN + HOUR]
+    assert strips["zoom"] == [TEN - 6 * HOUR, TEN + 7 * HOUR]
+    hours = strips["strips"][1]
+    assert (hours["counts"], hours["flagged"], hours["high"]) == ([4], [0], 1)  # of its peak: write
+    assert panel.face.chosen == {"people": 0}
+
+
+def test_the_incidents_of_one_user_are_gone_through(panel: FindingsPanel) -> None:
+    assert not buttons(panel, "which")
     panel.choose(1)
-    panel.wait()
-    assert panel.chosen.action == "write"
-    assert "Anna</bdi> did “<bdi>write</bdi>” 4 times" in panel.static_html()
-    assert "<img " in panel.static_html()
-    assert 'alt="Anna, “write”: 1 window flagged (1 hour 1)"' in panel.static_html()
-    assert repr(panel).startswith("FindingsPanel(5 of 5 findings; 'Anna', 'write': 4 in 1 hour")
+    assert len(buttons(panel, "which")) == 2
+    panel.face._handle_custom_msg({"pressed": ["which", 1]}, [])
+    assert panel.chosen is not None
+    assert panel.chosen.peak.window == "1 minute"
+    assert [each["pressed"] for each in buttons(panel, "which").values()] == [False, True]
+    panel.choose(1, 0)
+    assert panel.chosen.peak.window == "1 hour"
 
 
-def test_each_filter_leaves_what_it_names(panel: FindingsPanel) -> None:
-    filters = panel.filters
-    filters.rule.value = "Ceiling 8 per 1 minute"
-    assert users(panel) == ["Bo"]
-    filters.rule.value = ""
-    filters.window.value = "1 hour"
-    assert users(panel) == ["Anna", "Anna", "Bo", "Cy"]
-    filters.action.value = "write"
-    assert users(panel) == ["Anna"]
-    filters.action.value = ""
-    filters.user.value = "cy"
-    assert users(panel) == ["Cy"]
-    filters.user.value = ""
-    filters.since.value = datetime(2015, 9, 12, 10)  # noqa: DTZ001 - as the control has it: UTC
-    assert users(panel) == ["Anna", "Anna", "Bo"]
-    filters.until.value = datetime(2015, 9, 12, 10)  # noqa: DTZ001
-    assert users(panel) == []
-    assert panel.chosen is None
-    assert panel.known.disabled
-    assert "0 of 5 findings" in panel.static_html()
-
-
-def test_one_goes_through_the_list_by_buttons_to_its_ends(panel: FindingsPanel) -> None:
-    panel.previous.click()
-    assert panel.list.value == 0
-    for place in (1, 2, 3, 4, 4):
-        panel.next.click()
-        assert panel.list.value == place
-        assert panel.chosen == panel.found[place]
-    panel.previous.click()
-    assert panel.list.value == 3
-
-
-def test_filters_may_be_set_by_a_program_and_what_makes_no_sense_is_said(
-    panel: FindingsPanel,
-) -> None:
-    panel.set(user="Anna", until=datetime(2015, 9, 12, 12, tzinfo=UTC), window="1 hour")
-    assert users(panel) == ["Anna", "Anna"]
-    panel.set(rule="no such rule")
-    assert "No finding has the rule" in panel._said.value
-    panel.set(colour="red")
-    assert "There is no filter" in panel._said.value
-    panel.choose(9)
-    assert "No finding 9" in panel._said.value
-    assert users(panel) == ["Anna", "Anna"]
-
-
-def test_marking_a_user_writes_a_mark_and_the_findings_go_until_known_ones_are_shown(
+def test_a_window_tells_all_that_the_user_did_in_it_and_the_counts_agree(
     panel: FindingsPanel, run: Run
 ) -> None:
-    panel.set(window="1 hour", user="Anna")
-    panel.known.click()
-    (mark,) = run.marks
-    assert (mark.mark, mark.user, mark.incident) == ("known", "Anna", None)
-    assert "is known now" in panel._said.value
-    assert "marks.toml" in panel._said.value
-    assert users(panel) == []
-    panel.set(user="", window=None)
-    assert users(panel) == ["Bo", "Bo", "Cy"]
-    assert "2 about known users left out" in panel._status.value
-    panel.filters.known.value = True
-    assert len(panel.found) == 5
-    place = next(n for n, (label, _) in enumerate(panel.list.options) if "Anna" in label)
-    assert panel.list.options[place][0].startswith("known: Anna")
-    panel.choose(place)
-    panel.mark()
-    assert len(run.marks) == 1
+    panel.face._handle_custom_msg({"window": ["strips", 1, TEN]}, [])
+    done = panel.face.part("done")
+    counts = run.counts("1 hour", user="Anna")
+    counts = counts[counts.window_start == moment_of(TEN)]
+    action, events = done["columns"]
+    shown = {
+        action["words"][code]: n for code, n in zip(action["codes"], events["values"], strict=True)
+    }
+    assert (
+        shown == dict(zip(counts.action, counts["count"], strict=True)) == {"read": 55, "write": 4}
+    )
+    assert "10:00 and 11:00 UTC on 12 September 2015" in done["label"]
+    panel.choose(2)
+    assert panel.face.part("done") == {}
+
+
+def test_marking_a_user_says_which_file_has_it_and_undo_takes_it_back(
+    panel: FindingsPanel, run: Run
+) -> None:
+    assert str(run.folder.marks) in buttons(panel)["Known"]["title"]
+    assert buttons(panel)["Undo"]["disabled"]
+    for mark in ("known", "confirmed", "muted"):
+        panel.face._handle_custom_msg({"pressed": ["marks", mark]}, [])
+        (kept,) = run.marks
+        assert (kept.mark, kept.user, kept.incident) == (mark, "Anna", None)
+        assert f"Anna is {mark} now: {str(run.folder.marks)!r} says so" in said(panel)
+        pressed = [label for label, each in buttons(panel).items() if each.get("pressed")]
+        assert pressed == [mark.capitalize()]
+        assert panel.chosen is not None
+        assert panel.chosen.user == "Anna"
+    panel.face._handle_custom_msg({"pressed": ["marks", "undo"]}, [])
+    assert len(run.marks) == 0
+    assert "1 mark taken back" in said(panel)
+    assert panel.chosen is not None
+    assert panel.chosen.user == "Anna"
 
 
 def test_a_damaged_file_of_marks_is_said_and_stays(panel: FindingsPanel, run: Run) -> None:
     run.folder.marks.write_text("nonsense")
-    panel.again.click()
+    panel.refresh()
     panel.wait()
-    assert "is no TOML" in panel._said.value
-    assert len(panel.found) == 5
+    assert "is no TOML" in said(panel)
+    assert len(users(panel)) == 3
     panel.mark()
-    assert "is no TOML" in panel._said.value
+    assert "is no TOML" in said(panel)
+    panel.unmark()
+    assert "is no TOML" in said(panel)
     assert run.folder.marks.read_text() == "nonsense"
 
 
@@ -148,23 +160,13 @@ def test_reading_again_finds_what_is_new_and_keeps_what_is_looked_at(
     (more.folder.path / "findings/epoch=0/batch=0").rename(
         run.folder.path / "findings/epoch=0/batch=1"
     )
-    panel.again.click()
+    panel.face._handle_custom_msg({"pressed": ["marks", "again"]}, [])
     panel.wait()
-    assert users(panel)[:2] == ["Bo", "Di"]
-    assert panel.chosen == before
-    assert panel.list.value == 3
-
-
-def test_of_many_the_most_severe_are_listed_and_that_is_said() -> None:
-    many = [finding(user=f"user {n}", log10_probability=-float(n)) for n in range(_MOST_LISTED + 5)]
-    with FindingsPanel(findings(*many)) as panel:
-        panel.wait()
-        assert len(panel.list.options) == _MOST_LISTED
-        assert panel.list.options[0][0].startswith("user 204,")
-        assert "the 200 most severe are listed" in panel._status.value
-        assert "the first 20 of 205" in panel.static_html()
-        panel.set(user="user 3")
-        assert users(panel) == ["user 3"]
+    assert users(panel) == ["Di", "Anna", "Bo", "Cy"]
+    assert before is not None
+    assert panel.chosen is not None
+    assert panel.chosen.id == before.id
+    assert panel.face.chosen == {"people": 3}
 
 
 def test_findings_alone_are_drawn_with_what_they_know() -> None:
@@ -172,17 +174,23 @@ def test_findings_alone_are_drawn_with_what_they_know() -> None:
     with FindingsPanel(alone) as panel:
         panel.wait()
         assert "ClueBot NG, “Main”: 61 in 1 hour" in panel.static_html()
-        assert panel.known.disabled
+        (strip,) = panel.face.part("strips")["strips"]
+        assert (strip["counts"], strip["low"], strip["high"]) == ([61], 2, 14)
+        assert [each["label"] for each in panel.face.part("people")["columns"]][-1] == "windows"
+        assert panel.face.part("marks") == {}
         panel.mark()
-        assert "No run is given" in panel._said.value
+        assert "No run is given" in said(panel)
 
 
 def test_nothing_found_is_no_mistake() -> None:
     with FindingsPanel(Findings(findings().table)) as panel:
         panel.wait()
+        assert said(panel) == "Nothing was found."
         panel.mark()
-        assert "No run is given" in panel._said.value
-        assert "0 of 0 findings" in panel.static_html()
+        assert "No run is given" in said(panel)
+        panel.choose(0)
+        assert "No 0: there are 0 users" in said(panel)
+        assert "No users." in panel.static_html()
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -194,10 +202,10 @@ def test_hostile_names_are_shown_as_text_and_can_be_known(tmp_path: Path, name: 
         assert "<script" not in html
         assert name not in html or "<" not in name
         assert len(repr(panel)) < 400
-        assert "\n" not in repr(panel) + panel.list.options[0][0]
+        assert "\n" not in repr(panel) + users(panel)[0]
+        assert users(panel)[0].isprintable()
         panel.mark()
         assert run.marks.known == {name}
-        assert users(panel) == []
 
 
 def test_what_cannot_be_read_is_said(run: Run) -> None:
@@ -205,8 +213,8 @@ def test_what_cannot_be_read_is_said(run: Run) -> None:
     damaged.write_bytes(b"PAR1")
     with FindingsPanel(run) as panel:
         panel.wait()
-        assert "Parquet" in panel._said.value
-        assert "0 of 0" in repr(panel)
+        assert "Parquet" in said(panel)
+        assert "0 incidents" in repr(panel)
 
 
 def test_closing_ends_all_work(run: Run) -> None:
@@ -216,20 +224,15 @@ def test_closing_ends_all_work(run: Run) -> None:
     assert threading.active_count() == before
     panel.refresh()
     panel.wait()
-    assert panel.list.comm is None
+    assert panel.face.comm is None
 
 
 def test_a_run_that_is_gone_is_said_and_what_was_found_is_still_shown(
     panel: FindingsPanel, run: Run
 ) -> None:
     shutil.rmtree(run.folder.path)
-    panel.again.click()
+    panel.refresh()
     panel.wait()
+    assert "there is no such folder" in said(panel)
+    assert len(users(panel)) == 3
     assert "there is no such folder" in panel.static_html()
-    assert len(panel.found) == 5
-
-
-def test_half_a_letter_is_no_name_which_is_said(panel: FindingsPanel) -> None:
-    panel.set(user="Bo\ud800")
-    assert "is no text" in panel.static_html()
-    assert len(panel.found) == 5

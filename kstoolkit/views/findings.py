@@ -1,0 +1,272 @@
+"""Incidents by user as a table with a timeline each, and one of them told and drawn."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.findings.finding import LONGER, chance, ends_ms
+from kstoolkit.findings.incidents import CERTAINTIES, MERGED, OPEN, RESOLVED
+from kstoolkit.findings.peers import integers
+from kstoolkit.records import counted
+from kstoolkit.units import format_count
+from kstoolkit.views.parts import Part, coded, numbers, said, seen, table, whole, words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from kstoolkit.counters.counters import Counters
+    from kstoolkit.findings.finding import Finding
+    from kstoolkit.findings.incidents import Incident, Incidents
+    from kstoolkit.findings.peers import Integers
+    from kstoolkit.pipeline.story import LevelCounts, UserHistory
+
+_MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
+_AROUND_MS = 6 * _HOUR_MS
+_LIMITS = ("Ceiling", LONGER)
+_LONGEST_ACTIONS = 200
+_LEAST = -10.0  # below that, a chance has one text
+
+
+class People:
+    """Whom incidents are about, who most deserves a look first, and the incidents of each.
+
+    Examples
+    --------
+    >>> from kstoolkit.findings.incidents import Incidents
+    >>> People(Incidents.none()).table()["rows"]
+    0
+    """
+
+    def __init__(self, incidents: Incidents) -> None:
+        self.incidents = incidents.top(len(incidents))
+        keys = _keys(self.incidents).dictionary_encode()
+        self.names: list[str] = [each.partition(":")[2] for each in keys.dictionary.to_pylist()]
+        self._of: Integers = np.asarray(keys.indices, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def row_of(self, incident: Incident) -> int | None:
+        """Return in which row an incident stands; ``None`` if it is not there any more."""
+        place = pc.index(self.incidents.table["id"], incident.id).as_py()
+        return None if place < 0 else int(self._of[place])
+
+    def of(self, row: int) -> Incidents:
+        """Return the incidents of a row, the one that most deserves a look first."""
+        return self.incidents.where(self._of == row)
+
+    def table(self, *, states: bool = True) -> Part:
+        """Return the table of a view; ``states`` is whether incidents are open or resolved."""
+        told, spans = self.incidents.table, _Spans(self.incidents, self._of, len(self))
+        windows = np.bincount(self._of, integers(told, "windows"), len(self)).astype(np.int64)
+        columns = [
+            words("user", pa.array(self.names, pa.string()), width="minmax(6.5em, 1.2fr)"),
+            self._certainty(),
+            spans.column(),
+            words("actions", spans.actions(), width="minmax(5em, 1fr)", wide=True),
+            numbers("windows", windows, width="4.8em", wide=True, title="windows with findings"),
+        ]
+        chips = [spans.chip("rule"), spans.chip("window")]
+        if states:
+            state = pa.array(self._states(), pa.string())
+            marked = pc.binary_join_element_wise(state, pa.array(self._marks(), pa.string()), "")
+            columns.append(words("state", marked, kind="badge", width="5.2em"))
+            chips.append({"label": "state", "of": "row", **coded(state)})
+        chips = [chip for chip in chips if len(chip["words"]) > 1]
+        how = {"search": ["user", "actions"], "hint": "Search users, actions …", "chips": chips}
+        return table("Users", "users", columns, **how)
+
+    def _certainty(self) -> Part:
+        """Return how sure it is of each, at best; the chance of its foremost finding is a hint."""
+        told, evidence = self.incidents.table, self.incidents.evidence.table
+        grade = np.full(len(self), len(CERTAINTIES) - 1)
+        np.minimum.at(grade, self._of, integers(told, "grade"))
+        first = np.unique(self._of, return_index=True)[1]
+        peaks = evidence.take(told["peak"].take(pa.array(first)))
+        limited = pc.is_in(peaks["kind"], value_set=pa.array(_LIMITS))
+        told = pc.max_element_wise(pc.round(peaks["log10_probability"], 1), _LEAST)
+        hints = pc.if_else(limited, None, told).combine_chunks().dictionary_encode("encode")
+        titles = [_hint(each) for each in hints.dictionary.to_pylist()]
+        return {
+            "kind": "grade",
+            "label": "certainty",
+            "width": "5.6em",
+            "words": list(CERTAINTIES),
+            "codes": grade.tolist(),
+            "titles": titles,
+            "hints": hints.indices.to_pylist(),
+        }
+
+    def _states(self) -> list[str]:
+        """Return how each stands: open if one of its incidents is."""
+        told = self.incidents.table
+        order = pa.array([OPEN, RESOLVED, MERGED])
+        state = np.full(len(self), len(order) - 1)
+        np.minimum.at(state, self._of, np.asarray(pc.index_in(told["state"], order), np.int64))
+        return [order[code].as_py() for code in state.tolist()]
+
+    def _marks(self) -> list[str]:
+        """Return what was said of each, behind its state."""
+        told, marks = self.incidents.table, [""] * len(self)
+        marked = np.flatnonzero(np.asarray(told["mark"].is_valid()))
+        for row, mark in zip(self._of[marked], told["mark"].take(pa.array(marked)), strict=True):
+            marks[row] = f", {mark}"
+        return marks
+
+
+def _keys(incidents: Incidents) -> pa.Array:
+    """Return what tells whom each is about: no user is taken for a campaign of that name."""
+    user = incidents.table["user"].combine_chunks()
+    keys = pc.binary_join_element_wise("user", user, ":")
+    campaigns = np.flatnonzero(np.asarray(user.is_null()))
+    told = [f"campaign:{incidents[place].who}" for place in campaigns.tolist()]
+    return pc.replace_with_mask(keys, user.is_null(), pa.array(told, pa.string()))
+
+
+def _hint(log10_probability: float | None) -> str:
+    if log10_probability is None:
+        return "over a limit that was set"
+    return f"chance of this or more: {chance(log10_probability)}"
+
+
+class _Spans:
+    """The windows of findings, by row and time, in minutes since the first of them."""
+
+    def __init__(self, incidents: Incidents, of: Integers, rows: int) -> None:
+        first, last = (integers(incidents.table, name) for name in ("first", "last"))
+        size, row = last - first, np.repeat(of, last - first)
+        place = np.arange(len(row)) + np.repeat(first - np.cumsum(size) + size, size)
+        start = integers(incidents.evidence.table, "window_start_ms")[place]
+        order = np.lexsort((start, row))
+        self._place, self._row, self._rows = place[order], row[order], rows
+        self._findings = incidents.evidence.table.take(pa.array(self._place))
+        self._whats = incidents.evidence.in_words.take(pa.array(self._place)).combine_chunks()
+        self._start, self._end = start[order], np.asarray(ends_ms(self._findings), np.int64)
+
+    def column(self) -> Part:
+        """Return a timeline a row."""
+        begin, end = int(self._start.min(initial=2**62)), int(self._end.max(initial=0))
+        begin, end = (0, _HOUR_MS) if begin > end else (begin, end)
+        margin = max((end - begin) // 50, _MINUTE_MS)
+        origin = (begin - margin) // _MINUTE_MS * _MINUTE_MS
+        limited = pc.is_in(self._findings["kind"], value_set=pa.array(_LIMITS))
+        whats = coded(self._whats)
+        return {
+            "kind": "spans",
+            "label": "when (UTC)",
+            "width": "minmax(7em, 2.2fr)",
+            "span": [origin, end + margin],
+            "firsts": np.searchsorted(self._row, np.arange(self._rows + 1)).tolist(),
+            "starts": ((self._start - origin) // _MINUTE_MS).tolist(),
+            "lengths": (-((self._start - self._end) // _MINUTE_MS)).tolist(),
+            "kinds": np.asarray(limited).astype(int).tolist(),
+            "counts": whole(integers(self._findings, "count")),
+            "whats": whats["words"],
+            "what": whats["codes"],
+        }
+
+    def chip(self, name: str) -> Part:
+        """Return what spans can be chosen by."""
+        return {"label": name, "of": "span", **coded(self._findings[name])}
+
+    def actions(self) -> pa.Array:
+        """Return what was done, by row; of very many, what fits."""
+        told = pa.table({"row": self._row, "what": self._whats}).group_by("row", use_threads=False)
+        named = told.aggregate([("what", "distinct")]).sort_by("row")["what_distinct"]
+        joined = pc.binary_join(named.combine_chunks(), ", ")
+        return pc.utf8_slice_codeunits(joined, 0, _LONGEST_ACTIONS)
+
+
+def strips(history: UserHistory, incident: Incident) -> Part:
+    """Return counts at every level as strips on one axis, around an incident, with its peak."""
+    peak, counted = incident.peak, [level for level in history.levels if level.times_ms.size]
+    begin = min([peak.window_start_ms, *(int(each.times_ms.min()) for each in counted)])
+    end = max([peak.window_end_ms, *(int(each.window_ends_ms.max()) for each in counted)])
+    what = "all actions" if history.action is None else history.action
+    return {
+        **_strips(f"Counts of {seen(history.user)}, {seen(what)}", peak),
+        "strips": [_level(level) for level in history.levels],
+        "span": [begin, end],
+        "zoom": [incident.since_ms - _AROUND_MS, incident.until_ms + _AROUND_MS],
+        "level": [level.window.label for level in history.levels].index(peak.window),
+    }
+
+
+def strip(finding: Finding) -> Part:
+    """Return a finding alone as a strip: nothing but its own window is known of it."""
+    start, end = finding.window_start_ms, finding.window_end_ms
+    length = max(end - start, _MINUTE_MS)
+    return {
+        **_strips(f"Count of {seen(finding.user)}, {seen(finding.what)}", finding),
+        "strips": [
+            {
+                **_limits(finding),
+                "label": finding.window,
+                "note": f"{format_count(finding.count)}, expected {finding.expected}",
+                "none": "unknown (findings alone tell no other window)",
+                "length": length,
+                "starts": [start],
+                "ends": [end] if finding.session_end_ms is not None else None,
+                "counts": [finding.count],
+                "flagged": [0],
+            }
+        ],
+        "span": [start - length, start + 2 * length],
+    }
+
+
+def done(counters: Counters, start_ms: int, when: str) -> Part:
+    """Return what a user did in one window, by how often."""
+    told = counters.to_table()
+    told = told.filter(pc.equal(told["window_start_ms"], start_ms))
+    actions = told.append_column("what", pc.cast(told["action"], pa.string()))
+    summed = actions.group_by("what").aggregate([("count", "sum")])
+    summed = summed.sort_by([("count_sum", "descending"), ("what", "ascending")])
+    columns = [words("action", summed["what"]), numbers("events", integers(summed, "count_sum"))]
+    return table(f"Done {when}", "actions", columns)
+
+
+def events(found: pd.DataFrame, of: int, when: str) -> Part:
+    """Return raw events as a table, of so many that were counted; of each file just its name."""
+    if not len(found):
+        return said(f"None of {counted(of, 'events')} is found in the files now: they are gone.")
+    times = pa.array(found["time"].dt.strftime("%H:%M:%S"), pa.string())
+    files = pa.array([PurePath(each).name for each in found["file"]], pa.string())
+    columns = [words("time (UTC)", times, width="7em")]
+    columns += [words("action", pa.array(found["action"], pa.string())), words("file", files)]
+    some = format_count(len(found))
+    return table(f"{some} of {counted(of, 'events')} {when}", "events", columns)
+
+
+def _strips(label: str, peak: Finding) -> Part:
+    outlined = [peak.window_start_ms, peak.window_end_ms]
+    return {"kind": "strips", "label": label, "outlined": outlined}
+
+
+def _level(level: LevelCounts) -> Part:
+    flagged = np.flatnonzero(np.isin(level.times_ms, level.flagged_ms))
+    told = [f"at most {format_count(level.counts.max(initial=0))}"]
+    told += [f"expected {level.expected}"] if level.expected_high is not None else []
+    told += [] if level.ceiling is None else [f"ceiling {format_count(level.ceiling)}"]
+    told += [f"{format_count(flagged.size)} flagged"] if flagged.size else []
+    none = "no events" if level.min_count <= 1 else f"fewer than {level.min_count} events"
+    return {
+        **_limits(level),
+        "label": level.window.label,
+        "note": ", ".join(told) if level.counts.size else none,
+        "none": none,
+        "length": level.window.size_ms,
+        "starts": whole(level.times_ms),
+        "ends": whole(level.ends_ms) if level.ends_ms is not None else None,
+        "counts": whole(level.counts),
+        "flagged": flagged.tolist(),
+    }
+
+
+def _limits(of: LevelCounts | Finding) -> Part:
+    return {"low": of.expected_low, "high": of.expected_high, "ceiling": of.ceiling}

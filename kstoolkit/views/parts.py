@@ -1,0 +1,133 @@
+"""The parts of a view, as plain values for JSON, and the script and style that draw them.
+
+A part says what it is by its ``kind``; the script knows each of them, and a column of a table by
+its own ``kind``. Texts from the data are sent once each, with rows naming them by number, and with
+what would be unseen shown by its code point: a name can't forge another, nor be read as markup.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.markup import plain, shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+Part = dict[str, Any]
+"""What is drawn in one place of a view; an empty one is nothing."""
+
+_LONGEST_WORD = 120
+_LARGEST = 2**53 - 1
+"""What JavaScript's numbers hold exactly."""
+
+
+@cache
+def source(name: str) -> str:
+    """Return the script or the style as a text: ``"view.js"``, ``"view.css"``."""
+    return files("kstoolkit.views").joinpath(name).read_text(encoding="utf-8")
+
+
+def seen(name: str, longest: int = _LONGEST_WORD) -> str:
+    r"""Return a text from the data as a reader may be shown it, in one line.
+
+    Examples
+    --------
+    >>> seen("Anna"), seen("An\u202ena"), seen("x" * 20, 4)
+    ('Anna', 'An[U+202E]na', 'xx […16 characters left out…] xx')
+    """
+    told = name if len(name) <= longest else shortened(name, longest)
+    return told if told.isprintable() else plain(told)
+
+
+def whole(numbers: NDArray[np.int64]) -> list[int]:
+    """Return whole numbers as they can be sent."""
+    told: list[int] = np.clip(numbers, -_LARGEST, _LARGEST).tolist()
+    return told
+
+
+def coded(names: pa.ChunkedArray | pa.Array) -> dict[str, Any]:
+    """Return texts as the different ones, in the order in which they come, and a number for each.
+
+    Examples
+    --------
+    >>> coded(pa.array(["b", None, "b"]))
+    {'words': ['b', ''], 'codes': [0, 1, 0]}
+    """
+    column = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    encoded = pc.fill_null(column, "").dictionary_encode()
+    words = [seen(each) for each in encoded.dictionary.to_pylist()]
+    return {"words": words, "codes": encoded.indices.to_pylist()}
+
+
+def words(label: str, names: pa.ChunkedArray | pa.Array, **how: Any) -> Part:
+    """Return a column of texts; a ``"badge"`` if ``kind`` says so."""
+    return {"kind": "text", "name": label, "label": label, **coded(names), **how}
+
+
+def numbers(label: str, values: NDArray[np.int64], **how: Any) -> Part:
+    """Return a column of whole numbers."""
+    return {"kind": "number", "name": label, "label": label, "values": whole(values), **how}
+
+
+def sentence(told: str, *names: str, tone: str = "large") -> Part:
+    """Return a sentence, with the first of each of the names in it apart: none turns the rest.
+
+    Examples
+    --------
+    >>> sentence("Anna did read.", "Anna", "read")["told"]
+    [['Anna', True], [' did ', False], ['read', True], ['.', False]]
+    """
+    parts: list[list[Any]] = []
+    for name in names:
+        before, found, after = told.partition(name) if name else (told, "", "")
+        if found:
+            parts += [[seen(before, 600), False], [seen(name), True]]
+            told = after
+    parts.append([seen(told, 600), False])
+    return {"kind": "sentence", "tone": tone, "told": [each for each in parts if each[0]]}
+
+
+def said(told: str) -> Part:
+    """Return a line that says how it stands; nothing if it says nothing."""
+    return {"kind": "said", "text": seen(" ".join(told.split()), 600)} if told else {}
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> Part:
+    """Return figures below what they are of."""
+    told = [[seen(what), seen(figure, 300)] for what, figure in rows]
+    return {"kind": "facts", "rows": told} if told else {}
+
+
+def buttons(label: str, *made: Part) -> Part:
+    """Return buttons beside each other.
+
+    Each has a ``label``, and may have a ``name``, ``title``, ``disabled`` and ``pressed``.
+    """
+    return {"kind": "buttons", "label": label, "buttons": list(made)} if made else {}
+
+
+def table(label: str, noun: str, columns: Sequence[Part], **how: Any) -> Part:
+    """Return a table of columns, all of which have as many rows.
+
+    ``how`` may say ``search`` (names of columns of texts that are searched), ``chips`` (words that
+    rows or their spans are chosen by), ``hint`` (of the search), ``chosen`` (a row).
+    """
+    first = columns[0]
+    rows = len(first["codes"] if "codes" in first else first["values"])
+    return {
+        "kind": "table",
+        "label": label,
+        "noun": noun,
+        "rows": rows,
+        "columns": list(columns),
+        **how,
+    }

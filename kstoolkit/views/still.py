@@ -1,0 +1,63 @@
+"""Parts as HTML that stands still: what is shown where no script runs, and nothing else is said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kstoolkit.markup import Html, element, isolated, joined
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from kstoolkit.views.parts import Part
+
+_MOST_ROWS = 20
+
+
+def still(part: Part) -> Html:
+    """Return a part as HTML; of a long table the first rows, which is said.
+
+    Examples
+    --------
+    >>> from kstoolkit.views.parts import said
+    >>> still(said("No <findings>."))
+    '<p>No &lt;findings&gt;.</p>'
+    """
+    kind = part.get("kind")
+    if kind == "table":
+        return _table(part)
+    if kind == "sentence":
+        return element(
+            "p", *(isolated(text) if is_name else text for text, is_name in part["told"])
+        )
+    if kind == "said":
+        return element("p", part["text"])
+    if kind == "facts":
+        return _rows([["what", "figure"], *part["rows"]], "")
+    return Html()
+
+
+def _table(part: Part) -> Html:
+    columns = [each for each in part["columns"] if each["kind"] != "spans"]
+    if not part["rows"]:
+        return element("p", f"No {part['noun']}.")
+    shown = min(part["rows"], _MOST_ROWS)
+    cells = [[_cell(each, row) for each in columns] for row in range(shown)]
+    number = f"{format_count(part['rows'])} {part['noun']}"
+    note = f"the first {shown} of {number}" if shown < part["rows"] else number
+    return _rows([[each["label"] for each in columns], *cells], note)
+
+
+def _cell(column: Part, row: int) -> str:
+    if column["kind"] == "number":
+        value = column["values"][row]
+        return "" if value is None else format_count(value)
+    told: str = column["words"][column["codes"][row]]
+    return told
+
+
+def _rows(rows: list[list[str]], note: str) -> Html:
+    head = element("tr", *(element("th", name, scope="col") for name in rows[0]))
+    body = [element("tr", *(element("td", isolated(each)) for each in row)) for row in rows[1:]]
+    caption = [element("caption", note)] if note else []
+    made = element("table", *caption, element("thead", head), element("tbody", joined(*body)))
+    return element("div", made, class_="kst-scrolls")

@@ -1,0 +1,665 @@
+// Draws the parts of a view: what each holds is said in parts.py, which makes them.
+// All text goes through textContent: no name from the data is ever read as markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+const MINUTE = 60000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
+const STEPS = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 10080, 20160, 43200, 129600, 525600]
+  .map(minutes => minutes * MINUTE);
+const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, LEAST_SPAN = 10 * MINUTE;
+
+function furnished(made, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== undefined && value !== null && value !== false) made.setAttribute(name, value);
+  }
+  made.append(...children.filter(child => child !== null && child !== undefined));
+  return made;
+}
+const element = (tag, attributes = {}, ...children) =>
+  furnished(document.createElement(tag), attributes, children);
+const shape = (tag, attributes = {}, ...children) =>
+  furnished(document.createElementNS(SVG, tag), attributes, children);
+
+const number = value => value.toLocaleString("en-US");
+const moment = ms => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
+const clock = ms => new Date(ms).toISOString().slice(11, 16);
+
+function between(start, end) {
+  const to = moment(start).slice(0, 10) === moment(end).slice(0, 10) ? clock(end) : moment(end);
+  return end - start === DAY && start % DAY === 0
+    ? `${moment(start).slice(0, 10)} (UTC)` : `${moment(start)} to ${to} UTC`;
+}
+
+function tickText(ms, step) {
+  const iso = new Date(ms).toISOString();
+  return step >= DAY || ms % DAY === 0 ? iso.slice(5, 10) : iso.slice(11, 16);
+}
+
+function ticksOf([from, to], most) {
+  const step = STEPS.find(each => (to - from) / each <= most) ?? STEPS.at(-1);
+  const ticks = [];
+  for (let at = Math.ceil(from / step) * step; at <= to; at += step) ticks.push(at);
+  return [ticks, step];
+}
+
+/** First place in a sorted list whose value is above the given one. */
+function placeAbove(sorted, value) {
+  let low = 0, high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] <= value) low = middle + 1; else high = middle;
+  }
+  return low;
+}
+
+/** A stretch of time that can be narrowed by a brush and by keys, within what there is. */
+class Span {
+  constructor(whole, changed) { this.whole = whole; this.shown = [...whole]; this.changed = changed; }
+
+  get isWhole() { return this.shown[0] <= this.whole[0] && this.shown[1] >= this.whole[1]; }
+
+  show(from, to) {
+    const least = Math.min(LEAST_SPAN, this.whole[1] - this.whole[0]);
+    const length = Math.min(Math.max(to - from, least), this.whole[1] - this.whole[0]);
+    const start = Math.min(Math.max(from, this.whole[0]), this.whole[1] - length);
+    this.shown = [start, start + length];
+    this.changed();
+  }
+
+  reset() { this.show(...this.whole); }
+
+  zoom(by, about = (this.shown[0] + this.shown[1]) / 2) {
+    this.show(about - (about - this.shown[0]) * by, about + (this.shown[1] - about) * by);
+  }
+
+  move(by) {
+    const step = by * (this.shown[1] - this.shown[0]);
+    this.show(this.shown[0] + step, this.shown[1] + step);
+  }
+
+  /** Do what a key asks for; return whether it asked for anything. */
+  heeds(key, about) {
+    const asked = { "+": () => this.zoom(0.5, about), "=": () => this.zoom(0.5, about),
+      "-": () => this.zoom(2, about), "0": () => this.reset(), Escape: () => this.reset() }[key];
+    if (!asked || (key === "Escape" && this.isWhole)) return false;
+    asked();
+    return true;
+  }
+}
+
+/** Let the pointer choose a stretch of a drawing: drag to narrow, click to pick, twice for all. */
+function brushed(drawing, span, timeAt, picked) {
+  let begun = null;
+  const veil = shape("rect", { class: "veil", y: 0, height: "100%" });
+  const end = event => {
+    if (begun === null) return;
+    const [from, to] = [begun, event.offsetX].sort((a, b) => a - b);
+    begun = null;
+    veil.remove();
+    if (to - from >= CLOSE) span.show(timeAt(from), timeAt(to));
+    else picked?.(timeAt(to), event);
+  };
+  drawing.addEventListener("pointerdown", event => {
+    if (event.button !== 0) return;
+    begun = event.offsetX;
+    drawing.setPointerCapture(event.pointerId);
+  });
+  drawing.addEventListener("pointermove", event => {
+    if (begun === null || Math.abs(event.offsetX - begun) < CLOSE) return;
+    if (!veil.isConnected) drawing.append(veil);
+    veil.setAttribute("x", Math.min(begun, event.offsetX));
+    veil.setAttribute("width", Math.abs(event.offsetX - begun));
+  });
+  drawing.addEventListener("pointerup", end);
+  drawing.addEventListener("pointercancel", () => { begun = null; veil.remove(); });
+  drawing.addEventListener("dblclick", () => span.reset());
+}
+
+function axisOf(span, width, y) {
+  const [ticks, step] = ticksOf(span, Math.max(width / 70, 2));
+  const at = ms => width * (ms - span[0]) / (span[1] - span[0]);
+  return shape("g", { class: "axis" }, ...ticks.filter(ms => at(ms) < width - 14).map(ms => shape(
+    "text", { x: Math.max(at(ms), 14), y, "text-anchor": "middle" }, tickText(ms, step))));
+}
+
+/** A table of any length: only the rows that are seen are there. */
+class Table {
+  constructor(view, name) {
+    this.view = view; this.name = name; this.text = ""; this.pressed = new Map();
+    this.sorted = null; this.chosen = -1; this.rows = [];
+    this.search = element("input", { type: "search", oninput: () => {
+      this.text = this.search.value.toLowerCase(); this.filter(); } });
+    this.told = element("output", { class: "told" });
+    this.chips = element("div", { class: "chips" });
+    this.head = element("div", { role: "row", class: "row head" });
+    this.body = element("div", { role: "rowgroup", class: "body" });
+    this.grid = element("div", { role: "grid", class: "grid", tabindex: 0,
+      "data-lm-suppress-shortcuts": "true", onscroll: () => this.draw(),
+      onkeydown: event => this.key(event) }, element("div", { role: "rowgroup", class: "heads" },
+      this.head), this.body);
+    this.bar = element("div", { class: "bar" }, this.search, this.chips, this.told);
+    this.title = element("div", { class: "label" });
+    this.element = element("section", { class: "table" }, this.bar, this.title, this.grid);
+  }
+
+  put(part) {
+    this.part = part;
+    this.span = this.spanned(part);
+    this.grid.setAttribute("aria-label", part.label);
+    this.search.setAttribute("aria-label", `Search ${part.label}`);
+    this.search.placeholder = part.hint ?? "Search …";
+    this.bar.hidden = !part.search;
+    this.title.hidden = !!part.search;
+    this.title.textContent = part.label;
+    this.low = part.columns.map(each => each.words?.map(word => word.toLowerCase()));
+    this.putChips();
+    this.chosen = part.chosen ?? -1;
+    this.filter();
+    this.reveal();
+  }
+
+  spanned(part) {
+    const column = part.columns.find(each => each.kind === "spans");
+    if (!column) return null;
+    const before = this.span;
+    const span = new Span(column.span, () => this.filter());
+    if (before && !before.isWhole) span.shown = before.shown;
+    return span;
+  }
+
+  putChips() {
+    this.chips.replaceChildren(...(this.part.chips ?? []).map(chip => element("span",
+      { role: "group", class: "group", "aria-label": chip.label }, ...chip.words.map((word, code) =>
+        element("button", { type: "button", class: "chip", onclick: event => this.press(event, chip, code),
+          "aria-pressed": String(this.pressed.get(chip.label) === word) }, word)))));
+  }
+
+  press(event, chip, code) {
+    const word = chip.words[code];
+    this.pressed.set(chip.label, this.pressed.get(chip.label) === word ? null : word);
+    for (const each of event.target.parentElement.children)
+      each.setAttribute("aria-pressed", String(each.textContent === this.pressed.get(chip.label)));
+    this.filter();
+  }
+
+  /** Which words of a column hold what is searched for. */
+  wanted(place) {
+    const column = this.part.columns[place];
+    if (!this.part.search.includes(column.name)) return null;
+    return this.low[place].map(word => word.includes(this.text));
+  }
+
+  filter() {
+    const { part } = this, keep = new Uint8Array(part.rows).fill(1);
+    if (this.text) {
+      const wanted = part.columns.map((_, place) => this.wanted(place));
+      for (let row = 0; row < part.rows; row++)
+        keep[row] = part.columns.some((each, place) => wanted[place]?.[each.codes[row]]) ? 1 : 0;
+    }
+    this.filterSpans(keep);
+    for (const chip of this.chosenChips("row"))
+      for (let row = 0; row < part.rows; row++) if (chip.codes[row] !== chip.code) keep[row] = 0;
+    this.rows = [];
+    for (let row = 0; row < part.rows; row++) if (keep[row]) this.rows.push(row);
+    this.sort();
+  }
+
+  chosenChips(of) {
+    return (this.part.chips ?? []).filter(chip => chip.of === of && this.pressed.get(chip.label))
+      .map(chip => ({ ...chip, code: chip.words.indexOf(this.pressed.get(chip.label)) }));
+  }
+
+  /** Leave out rows none of whose spans is wanted, and remember which spans are. */
+  filterSpans(keep) {
+    this.faded = null;
+    const chips = this.chosenChips("span");
+    if (!this.span || (this.span.isWhole && !chips.length)) return;
+    const column = this.part.columns.find(each => each.kind === "spans");
+    const [from, to] = this.span.shown.map(ms => (ms - column.span[0]) / MINUTE);
+    this.faded = new Uint8Array(column.starts.length);
+    for (let row = 0; row < keep.length; row++) {
+      let any = 0;
+      for (let at = column.firsts[row]; at < column.firsts[row + 1]; at++) {
+        const seen = column.starts[at] < to && column.starts[at] + column.lengths[at] > from
+          && chips.every(chip => chip.codes[at] === chip.code);
+        this.faded[at] = seen ? 0 : 1;
+        any |= seen;
+      }
+      keep[row] &= any;
+    }
+  }
+
+  sort() {
+    const { part } = this;
+    const [place, way] = this.sorted ?? [-1, 0];
+    const rank = place < 0 ? null : part.columns[place].values ?? this.ranks(place);
+    this.rows.sort((a, b) => (rank ? way * (rank[a] - rank[b]) : 0) || a - b);
+    const all = number(part.rows), some = number(this.rows.length);
+    const noun = part.rows === 1 ? part.noun.slice(0, -1) : part.noun;
+    this.told.textContent = this.rows.length === part.rows
+      ? `${all} ${noun}` : `${some} of ${all} ${noun}`;
+    this.grid.setAttribute("aria-rowcount", this.rows.length + 1);
+    this.body.style.height = `${this.rows.length * ROW}px`;
+    this.heads();
+    this.draw();
+  }
+
+  /** A column's order: of words by the alphabet, of spans by the first one. */
+  ranks(place) {
+    const column = this.part.columns[place];
+    if (column.kind === "spans") return column.firsts.slice(0, -1).map(at => column.starts[at] ?? 0);
+    if (column.kind === "grade") return column.codes;
+    const order = column.words.map((_, code) => code)
+      .sort((a, b) => column.words[a] < column.words[b] ? -1 : 1);
+    const rank = [];
+    order.forEach((code, at) => { rank[code] = at; });
+    return column.codes.map(code => rank[code]);
+  }
+
+  order(place) {
+    const [before, way] = this.sorted ?? [];
+    this.sorted = before !== place ? [place, 1] : way > 0 ? [place, -1] : null;
+    this.sort();
+  }
+
+  get seen() {
+    const narrow = this.element.clientWidth < 520;
+    return this.part.columns.map((each, place) => [each, place]).filter(([each]) => !(narrow && each.wide));
+  }
+
+  heads() {
+    const held = [...this.head.querySelectorAll("button")].indexOf(document.activeElement);
+    const widths = this.seen.map(([each]) => each.width ?? "minmax(4em, 1fr)").join(" ");
+    this.element.style.setProperty("--columns", widths);
+    this.head.replaceChildren(...this.seen.map(([each, place]) => {
+      const [by, way] = this.sorted ?? [], sign = by !== place ? "" : way > 0 ? " ▲" : " ▼";
+      const sort = by !== place ? "none" : way > 0 ? "ascending" : "descending";
+      const head = element("div", { role: "columnheader", class: `cell c-${each.kind}`, "aria-sort": sort },
+        element("button", { type: "button", onclick: () => this.order(place), title: each.title },
+          each.label + sign));
+      if (each.kind === "spans") this.timeHead(head, each);
+      return head;
+    }));
+    if (held >= 0) this.head.querySelectorAll("button")[held]?.focus();
+  }
+
+  timeHead(head, column) {
+    const drawing = shape("svg", { class: "brush", height: AXIS, tabindex: 0, role: "application",
+      "data-lm-suppress-shortcuts": "true",
+      "aria-label": `${column.label}: arrows move, plus and minus zoom, 0 shows all time`,
+      onkeydown: event => this.timeKey(event) });
+    head.append(drawing);
+    requestAnimationFrame(() => {
+      const width = drawing.clientWidth || 200;
+      drawing.replaceChildren(axisOf(this.span.shown, width, 13));
+    });
+    const timeAt = x => this.span.shown[0]
+      + (this.span.shown[1] - this.span.shown[0]) * x / (drawing.clientWidth || 1);
+    brushed(drawing, this.span, timeAt);
+  }
+
+  timeKey(event) {
+    const move = { ArrowLeft: -0.25, ArrowRight: 0.25 }[event.key];
+    if (move) this.span.move(move);
+    if (!move && !this.span.heeds(event.key)) return;
+    taken(event);
+    this.head.querySelector(".brush")?.focus();
+  }
+
+  draw() {
+    if (!this.part) return;
+    const first = Math.max(Math.floor(this.grid.scrollTop / ROW) - 4, 0);
+    const last = Math.min(first + Math.ceil(this.grid.clientHeight / ROW) + 8, this.rows.length);
+    const made = [];
+    for (let place = first; place < last; place++) made.push(this.row(place));
+    this.body.replaceChildren(...made);
+    const active = this.rows.indexOf(this.chosen);
+    const id = active >= first && active < last ? `${this.view.id}-${this.name}-${active}` : "";
+    if (id) this.grid.setAttribute("aria-activedescendant", id);
+    else this.grid.removeAttribute("aria-activedescendant");
+  }
+
+  row(place) {
+    const row = this.rows[place];
+    return element("div", { role: "row", class: "row", id: `${this.view.id}-${this.name}-${place}`,
+      "aria-rowindex": place + 2, "aria-selected": String(row === this.chosen),
+      style: `top: ${place * ROW}px`, onclick: () => this.choose(row) },
+    ...this.seen.map(([each]) => element("div", { role: "gridcell", class: `cell c-${each.kind}`,
+      title: each.titles?.[each.hints[row]] }, ...this.cell(each, row))));
+  }
+
+  cell(column, row) {
+    if (column.kind === "number") return [column.values[row] === null ? "" : number(column.values[row])];
+    if (column.kind === "spans") return [this.timeline(column, row)];
+    const word = column.words[column.codes[row]];
+    if (column.kind === "grade")
+      return [element("i", { class: `g${column.codes[row]}` }), word];
+    if (column.kind === "badge") return word ? [element("span", { class: `badge ${word.split(",")[0]}` }, word)] : [];
+    return [element("bdi", { title: word }, word)];
+  }
+
+  timeline(column, row) {
+    const [from, to] = this.span.shown.map(ms => (ms - column.span[0]) / MINUTE), drawn = [];
+    for (let at = column.firsts[row]; at < column.firsts[row + 1]; at++) {
+      const x = 100 * (column.starts[at] - from) / (to - from);
+      const width = Math.max(100 * column.lengths[at] / (to - from), 0.8);
+      if (x + width < 0 || x > 100) continue;
+      const kind = column.kinds[at], faded = this.faded?.[at] ? " faded" : "";
+      drawn.push(shape("rect", { x, width, y: kind ? 2 : 5, height: kind ? 14 : 8,
+        class: `mark k${kind}${faded}` }));
+    }
+    return shape("svg", { viewBox: "0 0 100 18", preserveAspectRatio: "none", "aria-hidden": "true",
+      onpointermove: event => this.hover(event, column, row), onpointerleave: () => this.view.untip() },
+    shape("line", { x1: 0, x2: 100, y1: 9, y2: 9, class: "line" }), ...drawn);
+  }
+
+  hover(event, column, row) {
+    const [from, to] = this.span.shown.map(ms => (ms - column.span[0]) / MINUTE);
+    const at = from + (to - from) * event.offsetX / event.currentTarget.clientWidth;
+    const slack = (to - from) * 3 / event.currentTarget.clientWidth, told = [];
+    for (let place = column.firsts[row]; place < column.firsts[row + 1]; place++) {
+      const start = column.starts[place], end = start + column.lengths[place];
+      if (at < start - slack || at > end + slack) continue;
+      const begin = column.span[0] + start * MINUTE;
+      told.push(`${between(begin, begin + column.lengths[place] * MINUTE)}: ${
+        number(column.counts[place])} × ${column.whats[column.what[place]]}`);
+    }
+    if (told.length) this.view.tip(event, [...told.slice(0, 5),
+      ...told.length > 5 ? [`and ${number(told.length - 5)} more`] : []]);
+    else this.view.untip();
+  }
+
+  key(event) {
+    if (event.target !== this.grid || event.ctrlKey || event.metaKey || event.altKey) return;
+    const page = Math.max(Math.floor(this.grid.clientHeight / ROW) - 2, 1), all = this.rows.length;
+    const now = this.rows.indexOf(this.chosen);
+    const to = { ArrowDown: now + 1, ArrowUp: now - 1, PageDown: now + page, PageUp: now - page,
+      Home: 0, End: all - 1 }[event.key];
+    if (event.key === "/" && this.part.search) { taken(event); this.search.focus(); return; }
+    if (to === undefined || !all) return;
+    taken(event);
+    this.choose(this.rows[Math.min(Math.max(to, 0), all - 1)]);
+    this.reveal();
+  }
+
+  choose(row) {
+    if (row === this.chosen) return;
+    this.chosen = row;
+    this.draw();
+    this.view.send({ chosen: [this.name, row] });
+  }
+
+  mark(row) { this.chosen = row; this.reveal(); this.draw(); }
+
+  /** Scroll so that the chosen row is seen. */
+  reveal() {
+    const place = this.rows.indexOf(this.chosen), top = place * ROW, { grid } = this;
+    if (place < 0) return;
+    if (top < grid.scrollTop) grid.scrollTop = top;
+    else if (top + 2 * ROW > grid.scrollTop + grid.clientHeight)
+      grid.scrollTop = top + 2.5 * ROW - grid.clientHeight;
+    this.draw();
+  }
+
+  resized() { if (this.part) { this.heads(); this.reveal(); this.draw(); } }
+}
+
+function taken(event) { event.preventDefault(); event.stopPropagation(); }
+
+/** Counts over time at several lengths of window, on one axis. */
+class Strips {
+  constructor(view, name) {
+    this.view = view; this.name = name; this.at = [0, -1];
+    this.heard = element("output", { class: "heard", "aria-live": "polite" });
+    this.drawn = element("div", { class: "drawn", tabindex: 0, role: "application",
+      "data-lm-suppress-shortcuts": "true", onkeydown: event => this.key(event) });
+    this.all = element("button", { type: "button", class: "quiet", onclick: () => this.span.reset() },
+      "All time");
+    this.element = element("section", { class: "strips" }, this.drawn,
+      element("div", { class: "bar" }, this.all, this.heard));
+  }
+
+  put(part) {
+    this.part = part; this.at = [part.level ?? 0, -1]; this.outlined = part.outlined;
+    this.flagged = part.strips.map(strip => new Set(strip.flagged));
+    this.element.hidden = !part.strips.length;
+    this.drawn.setAttribute("aria-label", `${part.label}. Left and right go from window to window, `
+      + "up and down between lengths, plus and minus zoom, 0 shows all time, Enter looks into a window.");
+    this.span = new Span(part.span, () => this.draw());
+    if (part.zoom) this.span.show(...part.zoom); else this.draw();
+    this.heard.textContent = "";
+  }
+
+  get width() { return this.drawn.clientWidth || 480; }
+
+  x(ms) { return this.width * (ms - this.span.shown[0]) / (this.span.shown[1] - this.span.shown[0]); }
+
+  timeAt(x) { return this.span.shown[0] + (this.span.shown[1] - this.span.shown[0]) * x / this.width; }
+
+  draw() {
+    if (!this.part || !this.part.strips.length) return;
+    this.all.hidden = this.span.isWhole;
+    this.drawn.replaceChildren(...this.part.strips.flatMap((strip, place) => [
+      element("div", { class: "label" }, element("b", {}, strip.label), ` · ${strip.note}`),
+      this.strip(strip, place, place === this.part.strips.length - 1)]));
+  }
+
+  seen(strip) {
+    const [from, to] = this.span.shown;
+    const first = Math.max(placeAbove(strip.starts, from) - 1, 0);
+    return [first, placeAbove(strip.starts, to)];
+  }
+
+  end(strip, at) { return strip.ends ? Math.max(strip.ends[at], strip.starts[at] + 1) : strip.starts[at] + strip.length; }
+
+  strip(strip, place, isLast) {
+    const [first, last] = this.seen(strip), { width } = this;
+    const height = STRIP + (isLast ? AXIS : 0);
+    let most = Math.max(strip.high ?? 0, 1);
+    for (let at = first; at < last; at++) most = Math.max(most, strip.counts[at]);
+    if (strip.ceiling && strip.ceiling < 3 * most) most = Math.max(most, strip.ceiling);
+    const y = count => STRIP - 1 - (STRIP - 10) * count / most;
+    const drawing = shape("svg", { viewBox: `0 0 ${width} ${height}`, height, class: "strip", "aria-hidden": "true" },
+      ...this.limits(strip, y, width), ...this.bars(strip, place, first, last, y),
+      shape("line", { class: "base", x1: 0, x2: width, y1: STRIP - 0.5, y2: STRIP - 0.5 }),
+      ...this.outline(), isLast ? axisOf(this.span.shown, width, height - 4) : null);
+    brushed(drawing, this.span, x => this.timeAt(x), ms => this.pick(place, ms));
+    drawing.addEventListener("pointermove", event => this.hover(event, place));
+    drawing.addEventListener("pointerleave", () => { this.view.untip(); this.cross(null); });
+    return drawing;
+  }
+
+  limits(strip, y, width) {
+    const drawn = [];
+    if (strip.high !== null) drawn.push(shape("rect", { class: "expected", x: 0, width, y: y(strip.high),
+      height: Math.max(y(strip.low ?? 0) - y(strip.high), 1.5) }));
+    if (strip.ceiling !== null && y(strip.ceiling) > 0)
+      drawn.push(shape("line", { class: "ceiling", x1: 0, x2: width, y1: y(strip.ceiling), y2: y(strip.ceiling) }));
+    return drawn;
+  }
+
+  /** Bars; of those that share a pixel, the highest stands, and a flagged one is not lost. */
+  bars(strip, place, first, last, y) {
+    const drawn = [], marks = [];
+    let pixel = null, high = 0, flagged = false;
+    const put = (x, width) => {
+      if (!high) return;
+      drawn.push(shape("rect", { x, width, y: y(high), height: Math.max(STRIP - 1 - y(high), 0.5),
+        class: flagged ? "bar flagged" : "bar" }));
+      if (flagged) marks.push(shape("path", { class: "flag",
+        d: `M${x + width / 2 - 3.5} ${y(high) - 8}h7l-3.5 6z` }));
+    };
+    for (let at = first; at < last; at++) {
+      const x = this.x(strip.starts[at]), width = this.x(this.end(strip, at)) - x;
+      const isFlagged = this.flagged[place].has(at);
+      if (width >= 1.5) { put(pixel, 1.2); high = strip.counts[at]; flagged = isFlagged;
+        put(x + 0.3, Math.max(width - 0.6, 1.2)); high = 0; pixel = null; continue; }
+      if (Math.round(x) !== pixel) { put(pixel, 1.2); pixel = Math.round(x); high = 0; flagged = false; }
+      high = Math.max(high, strip.counts[at]); flagged ||= isFlagged;
+    }
+    put(pixel, 1.2);
+    return [...drawn, ...marks];
+  }
+
+  outline() {
+    const { outlined } = this;
+    if (!outlined) return [];
+    const x = this.x(outlined[0]), width = Math.max(this.x(outlined[1]) - x, 2);
+    return x + width < 0 || x > this.width ? [] : [shape("rect", { class: "outline", x, width, y: 0.5, height: STRIP - 1 })];
+  }
+
+  barAt(strip, ms) {
+    const at = placeAbove(strip.starts, ms) - 1;
+    return at >= 0 && ms < this.end(strip, at) ? at : -1;
+  }
+
+  told(place, ms) {
+    const strip = this.part.strips[place], at = this.barAt(strip, ms);
+    if (at < 0) return `${strip.label}: ${strip.none}`;
+    const of = strip.high === null ? "" : `, expected ${number(strip.low ?? 0)}–${number(strip.high)}`;
+    const limit = strip.ceiling === null ? "" : `, ceiling ${number(strip.ceiling)}`;
+    const flagged = this.flagged[place].has(at) ? ", flagged" : "";
+    return `${between(strip.starts[at], this.end(strip, at))}: ${number(strip.counts[at])}${of}${limit}${flagged}`;
+  }
+
+  hover(event, place) {
+    const ms = this.timeAt(event.offsetX);
+    this.view.tip(event, [this.told(place, ms)]);
+    this.cross(ms);
+  }
+
+  /** Draw one line through all strips at a moment; none at null. */
+  cross(ms) {
+    for (const drawing of this.drawn.querySelectorAll("svg")) {
+      drawing.querySelector(".cross")?.remove();
+      if (ms !== null) drawing.append(shape("line", { class: "cross", x1: this.x(ms), x2: this.x(ms), y1: 0, y2: STRIP }));
+    }
+  }
+
+  pick(place, ms) {
+    const strip = this.part.strips[place], at = this.barAt(strip, ms);
+    if (at < 0) return;
+    const [start, end] = [strip.starts[at], this.end(strip, at)], margin = (end - start) / 4;
+    if (place > 0) this.span.show(start - margin, end + margin);
+    this.outlined = [start, end];
+    this.draw();
+    this.view.send({ window: [this.name, place, start] });
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const strip = this.part.strips[this.at[0]], [level, bar] = this.at;
+    const about = bar >= 0 ? strip.starts[bar] : undefined;
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key], up = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (this.span.heeds(event.key, about)) { taken(event); this.cross(about ?? null); return; }
+    if (event.key === "Enter" && bar >= 0) { taken(event); this.pick(level, strip.starts[bar]); return; }
+    if (!by && !up) return;
+    taken(event);
+    if (up) this.turn(up); else this.step(by);
+  }
+
+  turn(by) {
+    const level = Math.min(Math.max(this.at[0] + by, 0), this.part.strips.length - 1);
+    const ms = this.at[1] < 0 ? null : this.part.strips[this.at[0]].starts[this.at[1]];
+    const { starts } = this.part.strips[level];
+    this.stand(level, ms === null ? 0 : Math.max(placeAbove(starts, ms) - 1, 0));
+  }
+
+  step(by) {
+    const [level, bar] = this.at, strip = this.part.strips[level], [first, last] = this.seen(strip);
+    const next = bar < 0 ? (by > 0 ? first : last - 1) : bar + by;
+    this.stand(level, Math.min(Math.max(next, 0), strip.starts.length - 1));
+  }
+
+  stand(level, bar) {
+    const strip = this.part.strips[level];
+    if (!strip.starts.length) { this.at = [level, -1]; this.heard.textContent = `${strip.label}: ${strip.none}`; return; }
+    this.at = [level, bar];
+    const middle = (strip.starts[bar] + this.end(strip, bar)) / 2, [from, to] = this.span.shown;
+    if (middle < from || middle > to) this.span.show(middle - (to - from) / 2, middle + (to - from) / 2);
+    this.cross(middle);
+    this.heard.textContent = `${strip.label}, ${this.told(level, strip.starts[bar])}`;
+  }
+
+  resized() { this.draw(); }
+}
+
+const pieces = told => told.map(([text, isName]) => isName ? element("bdi", {}, text) : text);
+
+/** Parts that only stand there, or are pressed: what each is drawn as. */
+const PLAIN = {
+  sentence: (part, view) => [element("p", { class: part.tone }, ...pieces(part.told))],
+  said: part => [element("p", { class: "said", role: "status" }, part.text)],
+  facts: part => [element("dl", {}, ...part.rows.map(([what, figure]) =>
+    element("div", {}, element("dt", {}, what), element("dd", {}, figure))))],
+  buttons: (part, view, name) => [element("div", { class: "bar", role: "group", "aria-label": part.label },
+    ...part.buttons.map((each, place) => element("button", { type: "button", title: each.title,
+      disabled: each.disabled, "aria-pressed": each.pressed === undefined ? null : String(each.pressed),
+      onclick: () => view.send({ pressed: [name, each.name ?? place] }) }, each.label)))],
+};
+
+class Plain {
+  constructor(view, name) { this.view = view; this.name = name; this.element = element("section"); }
+
+  put(part) {
+    const held = this.element.contains(document.activeElement)
+      ? [...this.element.querySelectorAll("button")].indexOf(document.activeElement) : -1;
+    this.element.className = part.kind;
+    this.element.replaceChildren(...(PLAIN[part.kind]?.(part, this.view, this.name) ?? []));
+    if (held >= 0) this.element.querySelectorAll("button")[held]?.focus();
+  }
+}
+
+const KINDS = { table: Table, strips: Strips };
+let views = 0;
+
+/** Parts in columns, which tell one another what is chosen; `send` tells whoever answers. */
+class View {
+  constructor(root, layout, send) {
+    this.id = `kst-view-${++views}`; this.send = send; this.parts = new Map(); this.width = 0;
+    this.tipped = element("div", { class: "tip", role: "tooltip", hidden: "" });
+    this.columns = layout.map(names => element("div", { class: "column" }, ...names.map(name => {
+      const slot = element("div", { class: "slot" });
+      this.parts.set(name, { slot, kind: null, drawn: null });
+      return slot;
+    })));
+    this.root = element("div", { class: `kst-view of${layout.length}`, onkeydown: event => {
+      if (!event.ctrlKey && !event.metaKey && !event.altKey && event.key !== "Tab" && !event.shiftKey)
+        event.stopPropagation(); } }, ...this.columns, this.tipped);
+    root.append(this.root);
+    this.watch = new ResizeObserver(() => this.resized());
+    this.watch.observe(this.root);
+  }
+
+  put(name, part) {
+    const held = this.parts.get(name);
+    if (!held || !part?.kind) { held?.slot.replaceChildren(); if (held) held.kind = null; return; }
+    if (held.kind !== part.kind) {
+      held.drawn = new (KINDS[part.kind] ?? Plain)(this, name);
+      held.kind = part.kind;
+      held.slot.replaceChildren(held.drawn.element);
+    }
+    held.drawn.put(part);
+  }
+
+  mark(name, row) { this.parts.get(name)?.drawn?.mark?.(row); }
+
+  resized() {
+    if (Math.abs(this.root.clientWidth - this.width) < 1) return;
+    this.width = this.root.clientWidth;
+    for (const { drawn } of this.parts.values()) drawn?.resized?.();
+  }
+
+  tip(event, lines) {
+    const box = this.root.getBoundingClientRect(), { tipped } = this;
+    tipped.replaceChildren(...lines.map(line => element("div", {}, line)));
+    tipped.hidden = false;
+    const left = event.clientX - box.left + 14;
+    tipped.style.left = `${Math.max(Math.min(left, box.width - tipped.offsetWidth - 4), 4)}px`;
+    tipped.style.top = `${event.clientY - box.top + 16}px`;
+  }
+
+  untip() { this.tipped.hidden = true; }
+
+  close() { this.watch.disconnect(); this.root.remove(); }
+}

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kstoolkit.views.parts import buttons, facts, numbers, said, sentence, source, table, words
+from kstoolkit.views.still import still
+from tests.plots.made import HOSTILE
+
+
+def test_what_stands_still_has_the_same_words_and_figures_as_the_part() -> None:
+    part = table(
+        "Users",
+        "users",
+        [words("user", pa.array(["Anna", "<b>"])), numbers("events", np.array([1_200, 7]))],
+    )
+    html = still(part)
+    assert re.findall(r"<bdi>(.*?)</bdi>", html) == ["Anna", "1,200", "&lt;b&gt;", "7"]
+    assert "<caption>2 users</caption>" in html
+
+
+def test_a_long_table_says_that_the_first_rows_are_shown() -> None:
+    part = table("Users", "users", [words("user", pa.array([f"u{n}" for n in range(30)]))])
+    html = still(part)
+    assert "the first 20 of 30 users" in html
+    assert "u19" in html
+    assert "u20" not in html
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_texts_are_texts_in_every_part(name: str) -> None:
+    parts = [
+        sentence(f"{name} did.", name),
+        said(name),
+        facts([(name, name)]),
+        table(name[:20], "rows", [words("name", pa.array([name]))]),
+    ]
+    for part in parts:
+        html = still(part)
+        assert "<script" not in html
+        assert "\u202e" not in html
+        assert "\x1b" not in html
+
+
+def test_nothing_said_is_no_part() -> None:
+    assert (said(""), facts([]), buttons("none")) == ({}, {}, {})
+
+
+def test_the_script_reads_no_markup_and_loads_nothing() -> None:
+    script = source("view.js")
+    for way in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "fetch(",
+    ):
+        assert way not in script
+    assert "http" not in script.replace("http://www.w3.org/2000/svg", "")
+    assert "url(" not in source("view.css")
+    assert "@import" not in source("view.css")
