@@ -286,10 +286,12 @@ class Run(Viewed):
         return user_history(self._counted, user, wanted, findings=self._reported())
 
     @overload
-    def story(self, what: str) -> UserStory: ...
+    def story(self, what: str, *, known: Findings | None = None) -> UserStory: ...
     @overload
-    def story(self, what: Finding) -> UserHistory: ...
-    def story(self, what: str | Finding) -> UserStory | UserHistory:
+    def story(self, what: Finding, *, known: Findings | None = None) -> UserHistory: ...
+    def story(
+        self, what: str | Finding, *, known: Findings | None = None
+    ) -> UserStory | UserHistory:
         """Return all that is known of a user; of a finding, the counts around it.
 
         Parameters
@@ -297,8 +299,10 @@ class Run(Viewed):
         what
             A user's name: its counts at every level, what it does by share, its incidents, what was
             said of it. Or a finding: its user's counts of its action, at every level.
+        known
+            What was found, if that was read already: ``incidents.evidence``.
         """
-        reported = self._reported()
+        reported = self._reported() if known is None else known.table
         if isinstance(what, str):
             return user_story(self._counted, what, reported, (self.incidents(), self.marks))
         return user_history(self._counted, what.user, what.parts, findings=reported, about=what)

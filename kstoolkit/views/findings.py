@@ -74,8 +74,8 @@ class People:
         chips = [spans.chip("rule"), spans.chip("window")]
         if states:
             state = pa.array(self._states(), pa.string())
-            marked = pc.binary_join_element_wise(state, pa.array(self._marks(), pa.string()), "")
-            columns.append(words("state", marked, kind="badge", width="5.2em"))
+            marked = pc.coalesce(pa.array(self._marks(), pa.string()), state)
+            columns.append(words("state", marked, kind="badge", width="5.8em"))
             chips.append({"label": "state", "of": "row", **coded(state)})
         chips = [chip for chip in chips if len(chip["words"]) > 1]
         how = {"search": ["user", "actions"], "hint": "Search users, actions …", "chips": chips}
@@ -110,12 +110,12 @@ class People:
         np.minimum.at(state, self._of, np.asarray(pc.index_in(told["state"], order), np.int64))
         return [order[code].as_py() for code in state.tolist()]
 
-    def _marks(self) -> list[str]:
-        """Return what was said of each, behind its state."""
-        told, marks = self.incidents.table, [""] * len(self)
+    def _marks(self) -> list[str | None]:
+        """Return what was said of each: it stands in the place of its state."""
+        told, marks = self.incidents.table, [None] * len(self)
         marked = np.flatnonzero(np.asarray(told["mark"].is_valid()))
         for row, mark in zip(self._of[marked], told["mark"].take(pa.array(marked)), strict=True):
-            marks[row] = f", {mark}"
+            marks[row] = mark.as_py()
         return marks
 
 

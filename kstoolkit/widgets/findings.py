@@ -158,14 +158,15 @@ class FindingsPanel(Panel):
 
     def _look_at(self, incident: Incident) -> None:
         self._chosen, peak = incident, incident.peak
-        self.face.put("which", self._which())
-        self.face.put("sentence", sentence(incident.sentence, incident.who, peak.what))
-        self.face.put("marks", self._marks())
-        self.face.put("done", {})
-        self.face.put("raw", {})
-        self.face.put("facts", facts(each for each in incident.facts() if each[0] in _TOLD))
-        with self.face.telling("said"):
-            self.face.put("strips", self._strips(incident))
+        with self.face.hold_sync():  # all of it in one message
+            self.face.put("which", self._which())
+            self.face.put("sentence", sentence(incident.sentence, incident.who, peak.what))
+            self.face.put("marks", self._marks())
+            self.face.put("done", {})
+            self.face.put("raw", {})
+            self.face.put("facts", facts(each for each in incident.facts() if each[0] in _TOLD))
+            with self.face.telling("said"):
+                self.face.put("strips", self._strips(incident))
 
     def _look_into(self, level: int, start_ms: int) -> None:
         """Show what the user did in one of the windows, and offer the events themselves."""
@@ -195,7 +196,7 @@ class FindingsPanel(Panel):
         self._story = incident.peak
         if self._run is None or incident.user is None:
             return strip(incident.peak)
-        history = self._story = self._run.story(incident.peak)
+        history = self._story = self._run.story(incident.peak, known=self.found.evidence)
         return strips(history, incident)
 
     def _which(self) -> Part:

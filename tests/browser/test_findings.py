@@ -75,7 +75,7 @@ def test_findings_are_gone_through_and_marked_by_mouse(
             "aria-pressed", "true"
         )
         assert load_run(tmp_path / "out").marks.known == {"Anna"}
-        expect(rows(panel).filter(has_text="Anna").locator(".badge")).to_have_text("open, known")
+        expect(rows(panel).filter(has_text="Anna").locator(".badge")).to_have_text("known")
         panel.get_by_role("button", name="Undo").click()
         expect(panel.get_by_text("1 mark taken back")).to_be_visible()
         assert not load_run(tmp_path / "out").marks

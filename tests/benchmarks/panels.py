@@ -1,0 +1,118 @@
+"""How soon panels appear, answer a choice, filter and scroll, in a real JupyterLab and Chromium.
+
+    python -m tests.benchmarks.panels [--findings 1000 100000]
+
+Findings are drawn at random over users and hours, and shown by ``kst.explore(run)``. A time is from
+the key or the pointer to the next frame that shows what was asked for; of an appearing, from
+running the cell, in a kernel that has imported nothing, to the first row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+from tests.benchmarks.table import machine
+from tests.browser import chromium
+from tests.browser.jupyterlab import started
+from tests.changelog.changelogs import HOUR
+from tests.plots.made import TEN, found, made_run
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+TIMES = 20
+SHOWN = """
+async () => {
+  const begun = performance.now();
+  window.jupyterapp.commands.execute('notebook:run-all-cells');
+  while (!document.querySelector('.kst-view .body [role=row]'))
+    await new Promise(requestAnimationFrame);
+  return performance.now() - begun;
+}"""
+ASKED = """
+async ([what, times]) => {
+  const view = document.querySelector('.kst-view'), grid = view.querySelector('.grid');
+  const frame = () => new Promise(requestAnimationFrame);
+  const told = () => view.querySelector('p.large')?.textContent;
+  const search = view.querySelector('[type=search]'), found = [];
+  for (let turn = 0; turn < times; turn++) {
+    const before = told(), begun = performance.now();
+    if (what === 'choose') {
+      grid.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown', bubbles: true}));
+      while (told() === before) await frame();
+    } else if (what === 'filter') {
+      search.value = ['1', '12', 'user 0', ''][turn % 4];
+      search.dispatchEvent(new Event('input'));
+    } else if (what === 'scroll') {
+      grid.scrollTop = (turn * 7919 * 28) % (grid.scrollHeight - grid.clientHeight);
+    } else {
+      view.querySelectorAll('.head button')[turn % 2 * 2].click();
+    }
+    await frame();
+    await new Promise(resolve => setTimeout(resolve));
+    found.push(performance.now() - begun);
+    await new Promise(resolve => setTimeout(resolve, 50));
+  }
+  return found;
+}"""
+
+
+def write_run(folder: Path, number: int) -> None:
+    """Write a run with so many findings, of a fifth as many users."""
+    draws = np.random.default_rng(1)
+    made_run(
+        folder,
+        findings=[
+            found(
+                user=f"user {draws.integers(max(number // 5, 1)):05d}",
+                action=["read", "write", "edit"][each % 3],
+                window_start_ms=TEN + int(draws.integers(2_000)) * HOUR,
+                count=int(draws.integers(5, 900)),
+                log10_probability=-float(draws.uniform(2, 30)),
+            )
+            for each in range(number)
+        ],
+    )
+
+
+def measured(page: Page) -> dict[str, list[float]]:
+    """Return how many ms each thing took, each time."""
+    found = {"appears": [page.evaluate(SHOWN)]}
+    page.wait_for_selector("p.large")
+    for what in ("choose", "filter", "scroll", "sort"):
+        found[what] = page.evaluate(ASKED, [what, TIMES])
+    return found
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--findings", type=int, nargs="+", default=[1_000, 100_000])
+    given = parser.parse_args()
+    print(machine())
+    print("ms, median and worst of", TIMES)
+    with (
+        tempfile.TemporaryDirectory() as home,
+        started(Path(home)) as lab,
+        sync_playwright() as run,
+    ):
+        browser = run.chromium.launch(executable_path=chromium.found(), args=list(chromium.FLAGS))
+        for number in given.findings:
+            out = Path(home) / f"out-{number}"
+            write_run(out, number)
+            lab.write("shown.ipynb", [f"import kstoolkit as kst\nkst.explore({str(out)!r})"])
+            with lab.opened(browser, "shown.ipynb") as page:
+                for what, took in measured(page).items():
+                    print(f"{number:>8,} findings  {what:<8}{median(took):>8.0f}{max(took):>8.0f}")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
