@@ -27,6 +27,7 @@ from kstoolkit.plots.drawing import _DRAWN_BY, drawer
 from kstoolkit.records import Figure, Record, Records, Source, Viewed, of_source
 from kstoolkit.replica.windowstore import WindowStore
 from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.widgets.records import RecordPanel
 from tests.plots.made import found as finding
 from tests.plots.made import made_run
 from tests.plots.realstores import compared, log_named, tight_store
@@ -231,6 +232,22 @@ def test_each_can_be_tabulated_and_drawn(looked_at: list[Any]) -> None:
         told = _fetch_figure_metadata(axes.figure)  # type: ignore[no-untyped-call]
         assert told is None  # no card is laid beneath it on a dark page
     assert not plt.get_fignums()
+
+
+def test_each_has_a_panel_with_its_figures_in_words_of_people(looked_at: list[Any]) -> None:
+    for each in (inner for thing in looked_at for inner in with_inner(thing)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # tables that are cut say so
+            with RecordPanel(each) as panel:
+                shown = plain(panel.static_html())
+        assert not re.search(r"\b[A-Z][a-z]\w+\([a-z_]*[=']", shown), shown[:600]
+        assert not re.search(r"\bb'|\bNone\b|\bnan\b|\bNaT\b", shown), shown[:600]
+        for figure in each.figures() if isinstance(each, Record) else ():
+            if isinstance(figure.value, int | float):
+                assert figure.text in shown, figure
+            if figure.value is None:
+                assert f"{figure.name}" in shown
+                assert figure.text in shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -472,6 +472,16 @@ def picture(
     >>> shown[shown.index("alt") : shown.index(" min-width")]
     'alt="None of 1 window flagged; the highest count is 7, range unknown" style="width: 691px;'
     """
+    src, alt, width = image(draw, size_inches)
+    style = f"width: {width}px; min-width: {min(width, _LEAST_PX)}px"
+    shown = element("img", src=src, alt=alt, style=style)
+    return element("div", shown, style="overflow-x: auto")
+
+
+def image(
+    draw: Callable[[Axes | None], object], size_inches: tuple[float, float] | None = None
+) -> tuple[str, str, int]:
+    """Return a picture as a data URL, its title, and how many CSS pixels wide it is."""
     with beside_pyplot():
         ax = None if size_inches is None else new_axes(size_inches=size_inches)
         drawn: Any = draw(ax)
@@ -480,9 +490,6 @@ def picture(
     figure: Any = ax.figure
     target = io.BytesIO()
     figure.canvas.print_figure(target, format="png", dpi=_DPI)
-    data = f"data:image/png;base64,{b64encode(target.getvalue()).decode('ascii')}"
+    src = f"data:image/png;base64,{b64encode(target.getvalue()).decode('ascii')}"
     width = round(figure.get_size_inches()[0] * _PX_AN_INCH)
-    style = f"width: {width}px; min-width: {min(width, _LEAST_PX)}px"
-    alt = " ".join(ax.get_title(loc="left").split())
-    image = element("img", src=data, alt=alt, style=style)
-    return element("div", image, style="overflow-x: auto")
+    return src, " ".join(ax.get_title(loc="left").split()), width

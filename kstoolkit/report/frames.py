@@ -7,7 +7,6 @@ plot. Of rows and differences the first, since nobody may know how many there ar
 
 from __future__ import annotations
 
-import re
 import warnings
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -22,17 +21,9 @@ from kstoolkit.markup import Html, element, isolated, joined, shortened, text
 from kstoolkit.records import Record, Records, counted
 from kstoolkit.report.figures import plotted
 from kstoolkit.report.page import Ids, ReportPart, Section, joint, keyed
-from kstoolkit.report.tables import (
-    LONGEST_IN_TABLE,
-    NOTHING,
-    facts,
-    is_number,
-    nothing,
-    printed,
-    table,
-    told_of,
-)
+from kstoolkit.report.tables import LONGEST_IN_TABLE, facts, nothing, table
 from kstoolkit.units import format_count
+from kstoolkit.views.records import NOTHING, is_number, line_of, printed, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -231,20 +222,8 @@ def records_part(records: Records[Any], ids: Ids, limit: int | None) -> ReportPa
 
 def line(thing: object) -> Html:
     """Return the one line that a thing says of itself."""
-    return element("p", isolated(told_of(thing), _LONGEST_LINE), class_="line")
-
-
-def words(name: str) -> str:
-    """Return the name of a class, or of a field, in words.
-
-    Examples
-    --------
-    >>> words("MemoryPlan"), words("hot_prefixes"), words("SST files")
-    ('Memory plan', 'Hot prefixes', 'SST files')
-    """
-    apart = re.sub("(?<=[a-z])(?=[A-Z])", " ", name.replace("_", " ")).split()
-    told = " ".join(each if each.isupper() else each.lower() for each in apart)
-    return told[:1].upper() + told[1:]
+    told = line_of(thing)
+    return element("p", isolated(told, _LONGEST_LINE), class_="line") if told else Html()
 
 
 def _said(record: Record) -> Html:

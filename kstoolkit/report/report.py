@@ -37,7 +37,6 @@ from kstoolkit.report.frames import (
     record_part,
     records_part,
     rows_part,
-    words,
 )
 from kstoolkit.report.page import (
     NO_HTML,
@@ -61,7 +60,7 @@ from kstoolkit.report.stores import (
     rocksdb_part,
     store_part,
 )
-from kstoolkit.report.tables import facts, moment, period, printed, quoted_path, shown_path
+from kstoolkit.report.tables import facts, moment, period, quoted_path, shown_path
 from kstoolkit.rocksdb.faults import NoStoreError
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.comparing.comparing import diff_stores
@@ -70,6 +69,7 @@ from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.readable import HasRows, Rows
 from kstoolkit.stores.rows.statestore import StateStore
+from kstoolkit.views.records import printed, words
 
 if TYPE_CHECKING:
     import os

@@ -13,13 +13,14 @@ from kstoolkit.markup import isolated, text
 from kstoolkit.records import Record, Records, counted
 from kstoolkit.report.frames import frame_span, grid_of, record_part, records_part, rows_part
 from kstoolkit.report.page import LONGEST_TITLE, ReportPart, Section, joint, keyed, renamed
-from kstoolkit.report.tables import nothing, shown_path, told_of
+from kstoolkit.report.tables import nothing, shown_path
 from kstoolkit.rocksdb.lab.results import Comparison, LevelWork, Moment, Trial
 from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.growth import growth
 from kstoolkit.units import format_bytes
+from kstoolkit.views.records import told_of
 from kstoolkit.windows import length_label
 
 if TYPE_CHECKING:

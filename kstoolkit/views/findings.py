@@ -112,7 +112,8 @@ class People:
 
     def _marks(self) -> list[str | None]:
         """Return what was said of each: it stands in the place of its state."""
-        told, marks = self.incidents.table, [None] * len(self)
+        told = self.incidents.table
+        marks: list[str | None] = [None] * len(self)
         marked = np.flatnonzero(np.asarray(told["mark"].is_valid()))
         for row, mark in zip(self._of[marked], told["mark"].take(pa.array(marked)), strict=True):
             marks[row] = mark.as_py()

@@ -115,6 +115,22 @@ def buttons(label: str, *made: Part) -> Part:
     return {"kind": "buttons", "label": label, "buttons": list(made)} if made else {}
 
 
+def picture(src: str, alt: str, width: int) -> Part:
+    """Return a picture, what it shows in words, and how many CSS pixels wide it is at most."""
+    return {"kind": "picture", "src": src, "alt": seen(alt, 300), "width": width}
+
+
+def cards(texts: Iterable[str]) -> Part:
+    """Return texts of several lines as cards: the first is the title, others ``what: said``."""
+    told = []
+    for each in texts:
+        first, *others = each.splitlines()
+        rows = [line.strip().partition(": ") for line in others]
+        facts = [[seen(what), seen(said, 600)] for what, _, said in rows]
+        told.append({"title": seen(first, 300), "rows": facts})
+    return {"kind": "cards", "cards": told} if told else {}
+
+
 def table(label: str, noun: str, columns: Sequence[Part], **how: Any) -> Part:
     """Return a table of columns, all of which have as many rows.
 

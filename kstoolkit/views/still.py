@@ -8,6 +8,8 @@ from kstoolkit.markup import Html, element, isolated, joined
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kstoolkit.views.parts import Part
 
 _MOST_ROWS = 20
@@ -22,18 +24,35 @@ def still(part: Part) -> Html:
     >>> still(said("No <findings>."))
     '<p>No &lt;findings&gt;.</p>'
     """
-    kind = part.get("kind")
-    if kind == "table":
-        return _table(part)
-    if kind == "sentence":
-        return element(
-            "p", *(isolated(text) if is_name else text for text, is_name in part["told"])
-        )
-    if kind == "said":
-        return element("p", part["text"])
-    if kind == "facts":
-        return _rows([["what", "figure"], *part["rows"]], "")
-    return Html()
+    draw = _DRAWN.get(part.get("kind", ""))
+    return Html() if draw is None else draw(part)
+
+
+def _sentence(part: Part) -> Html:
+    told = (isolated(text) if is_name else text for text, is_name in part["told"])
+    return element("p", *told)
+
+
+def _said(part: Part) -> Html:
+    return element("p", part["text"])
+
+
+def _facts(part: Part) -> Html:
+    unknown = [element("li", isolated(each, 600)) for each in part.get("unknown", ())]
+    listed = [element("ul", *unknown)] if unknown else []
+    return joined(_rows([["what", "figure"], *part["rows"]], ""), *listed)
+
+
+def _cards(part: Part) -> Html:
+    return joined(*(_card(each["title"], each["rows"]) for each in part["cards"]))
+
+
+def _picture(part: Part) -> Html:
+    return element("img", src=part["src"], alt=part["alt"], width=part["width"])
+
+
+def _card(title: str, rows: list[list[str]]) -> Html:
+    return joined(element("h5", isolated(title, 300)), _rows([["what", "said"], *rows], ""))
 
 
 def _table(part: Part) -> Html:
@@ -48,6 +67,9 @@ def _table(part: Part) -> Html:
 
 
 def _cell(column: Part, row: int) -> str:
+    if "texts" in column:
+        text: str = column["texts"][row]
+        return text
     if column["kind"] == "number":
         value = column["values"][row]
         return "" if value is None else format_count(value)
@@ -61,3 +83,13 @@ def _rows(rows: list[list[str]], note: str) -> Html:
     caption = [element("caption", note)] if note else []
     made = element("table", *caption, element("thead", head), element("tbody", joined(*body)))
     return element("div", made, class_="kst-scrolls")
+
+
+_DRAWN: dict[str, Callable[[Part], Html]] = {
+    "table": _table,
+    "sentence": _sentence,
+    "said": _said,
+    "facts": _facts,
+    "cards": _cards,
+    "picture": _picture,
+}

@@ -271,6 +271,7 @@ class Table {
     const held = [...this.head.querySelectorAll("button")].indexOf(document.activeElement);
     const widths = this.seen.map(([each]) => each.width ?? "minmax(4em, 1fr)").join(" ");
     this.element.style.setProperty("--columns", widths);
+    this.element.style.setProperty("--least", `${this.seen.length > 6 ? 7.2 * this.seen.length : 0}em`);
     this.head.replaceChildren(...this.seen.map(([each, place]) => {
       const [by, way] = this.sorted ?? [], sign = by !== place ? "" : way > 0 ? " ▲" : " ▼";
       const sort = by !== place ? "none" : way > 0 ? "ascending" : "descending";
@@ -329,7 +330,8 @@ class Table {
   }
 
   cell(column, row) {
-    if (column.kind === "number") return [column.values[row] === null ? "" : number(column.values[row])];
+    if (column.kind === "number")
+      return [column.texts?.[row] ?? (column.values[row] === null ? "" : number(column.values[row]))];
     if (column.kind === "spans") return [this.timeline(column, row)];
     const word = column.words[column.codes[row]];
     if (column.kind === "grade")
@@ -586,12 +588,22 @@ class Strips {
 
 const pieces = told => told.map(([text, isName]) => isName ? element("bdi", {}, text) : text);
 
+function folded(unknown) {
+  if (!unknown?.length) return "";
+  return element("details", {}, element("summary", {}, "Unknown, and why"),
+    element("ul", {}, ...unknown.map(each => element("li", {}, each))));
+}
+
 /** Parts that only stand there, or are pressed: what each is drawn as. */
 const PLAIN = {
   sentence: (part, view) => [element("p", { class: part.tone }, ...pieces(part.told))],
   said: part => [element("p", { class: "said", role: "status" }, part.text)],
   facts: part => [element("dl", {}, ...part.rows.map(([what, figure]) =>
-    element("div", {}, element("dt", {}, what), element("dd", {}, figure))))],
+    element("div", {}, element("dt", {}, what), element("dd", {}, figure)))), folded(part.unknown)],
+  cards: part => part.cards.map(each => element("article", {}, element("h5", {}, each.title),
+    element("dl", {}, ...each.rows.map(([what, told]) => element("div", {}, element("dt", {}, what),
+      element("dd", {}, told)))))),
+  picture: part => [element("img", { src: part.src, alt: part.alt, width: part.width })],
   buttons: (part, view, name) => [element("div", { class: "bar", role: "group", "aria-label": part.label },
     ...part.buttons.map((each, place) => element("button", { type: "button", title: each.title,
       disabled: each.disabled, "aria-pressed": each.pressed === undefined ? null : String(each.pressed),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError
+from kstoolkit.records import Viewed
 
 if TYPE_CHECKING:
     from kstoolkit.widgets.panel import Panel
@@ -22,6 +23,7 @@ _MEMORY = "memory.MemoryPanel"
 _MONITOR = "runmonitor.RunMonitor"
 _PROFILE = "profiles.ProfilePanel"
 _LAB = "lab.CompactionLab"
+_RECORD = "records.RecordPanel"
 
 _PANELS = {
     "kstoolkit.findings.finding.Findings": _FINDINGS,
@@ -44,7 +46,7 @@ _LIES_AT = {
 
 _TAKES = (
     "Give a run or its folder; findings; a store, its path, or a folder of stores; a profile or "
-    "the name of one; what plan_memory() or store.memory() returned; a workload; or a comparison."
+    "the name of one; what plan_memory() or store.memory() returned; a workload; or any record."
 )
 
 
@@ -57,7 +59,8 @@ def explore(thing: object) -> Panel:
         A live run (its monitor), one that has ended or its folder (its findings), findings; an
         opened store, the path of one or of a folder of stores; a profile, or the name of one, also
         where a folder has that name (``Path(name)`` is the folder); what ``plan_memory()`` or
-        ``store.memory()`` returned; a workload or a comparison (the compaction lab).
+        ``store.memory()`` returned; a workload or a comparison (the compaction lab); or any other
+        record: its figures, its rows as a table, its plot.
 
     Raises
     ------
@@ -92,6 +95,8 @@ def _fitting(thing: object) -> tuple[str, object]:
             return _PANELS[kind], thing
         if kind in _LIES_AT:
             return _STORES, _folder(getattr(thing, _LIES_AT[kind]))
+    if isinstance(thing, Viewed):
+        return _RECORD, thing
     name = type(thing).__name__
     message = f"There is no panel for {'an' if name[:1].lower() in 'aeiou' else 'a'} {name}."
     raise ConfigurationError(message, hint=_TAKES)

@@ -13,9 +13,9 @@ from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import InputError, KstoolkitError
 from kstoolkit.report import stores
 from kstoolkit.report.report import Report
-from kstoolkit.report.tables import told_of
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.stores.rows.statestore import StateStore
+from kstoolkit.views.records import told_of
 from tests.changelog.changelogs import HOUR, MINUTE, write
 from tests.replica.replicas import restored
 from tests.report.pages import Page, check_harmless

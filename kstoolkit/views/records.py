@@ -1,0 +1,205 @@
+"""Any record as parts of a view: what it says, its figures and rows, its plot; and in which words.
+
+A value reads alike wherever it stands: in a panel, in a report. What is unknown is folded away,
+each reason once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from kstoolkit.records import Figure, Record, Records, Source, counted
+from kstoolkit.units import format_count
+from kstoolkit.views.parts import Part, cards, coded, facts, seen, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kstoolkit.records import Viewed
+
+NOTHING = "none"
+_LISTED = 8
+_WHOLE_FROM = 1_000
+_MOST_ROWS = 10_000
+_WHYS, _UNKNOWN = ("unknown", "unjudged"), "unknown"
+
+
+def words(name: str) -> str:
+    """Return the name of a class, or of a field, in words.
+
+    Examples
+    --------
+    >>> words("MemoryPlan"), words("hot_prefixes"), words("SST files")
+    ('Memory plan', 'Hot prefixes', 'SST files')
+    """
+    apart = re.sub("(?<=[a-z])(?=[A-Z])", " ", name.replace("_", " ")).split()
+    told = " ".join(each if each.isupper() else each.lower() for each in apart)
+    return told[:1].upper() + told[1:]
+
+
+def printed(value: object, name: str = "") -> str:
+    r"""Return a value for people; its name tells the unit, as in ``size_bytes``.
+
+    Examples
+    --------
+    >>> printed(3 << 20, "size_bytes"), printed(1234.5), printed(None), printed(b"a\x00")
+    ('3.0 MiB', '1,234', 'none', '6100')
+    >>> printed(("a", 2)), printed({"x": 1.5})
+    ('a, 2', 'x: 1.5')
+    """
+    if isinstance(value, Record | Records):
+        return told_of(value)
+    if isinstance(value, Mapping):
+        return _listed(f"{key}: {printed(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        return _listed(map(printed, value))
+    return _single(value, name)
+
+
+def told_of(thing: object) -> str:
+    """Return the first line of what a thing says of itself, without the names of classes."""
+    said, told = (repr(thing).splitlines() or [""])[0], ""
+    while said != told:
+        told, said = said, re.sub(r"\b[A-Z][a-z]\w*\(([^()]*)\)", r"\1", said)
+    return said
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a number, which columns set to the right."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _listed(texts: Iterable[str]) -> str:
+    found = list(texts)
+    if not found:
+        return NOTHING
+    return ", ".join(found) if len(found) <= _LISTED else counted(len(found), "entries")
+
+
+def _single(value: Any, name: str) -> str:
+    if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
+        return NOTHING
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return Figure(name, int(value), Source.GIVEN).text
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        return format_count(number) if abs(number) >= _WHOLE_FROM else f"{number:.4g}"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    return _moment(value) if isinstance(value, date) else str(value)
+
+
+def _moment(value: date) -> str:
+    if not isinstance(value, datetime):
+        return value.isoformat()
+    zone = "" if value.tzinfo is None else " UTC"
+    time = value if value.tzinfo is None else value.astimezone(UTC)
+    precision = "milliseconds" if time.microsecond else "seconds"
+    return time.replace(tzinfo=None).isoformat(" ", precision) + zone
+
+
+def figures_of(thing: Viewed) -> Part:
+    """Return what is so of a record, or of what has facts, each below what it is of.
+
+    Figures that are unknown are folded, by reason.
+    """
+    if not isinstance(thing, Record):
+        told = getattr(thing, "facts", None) or getattr(thing, "rows", None)
+        rows = told() if callable(told) else ()
+        return {} if isinstance(rows, str) else facts(rows)
+    about = [(each.name, getattr(thing, each.name)) for each in _about(thing)]
+    figures = thing.figures()
+    known = [(each.name, _text(each)) for each in figures if each.value is not None]
+    about = [(name, printed(value, name)) for name, value in about]
+    shown = facts((_label(name), text) for name, text in [*about, *known])
+    missing = [(each.name, each.text) for each in figures if each.value is None]
+    unjudged = getattr(thing, "unjudged", {})
+    unknown = _by_reason([*missing, *(unjudged.items() if isinstance(unjudged, dict) else ())])
+    return shown | {"unknown": unknown} if shown else shown
+
+
+def rows_of(rows: Records[Any] | pd.DataFrame) -> Part:
+    """Return several records, or a frame, as a table; those that say sentences as cards."""
+    if isinstance(rows, Records):
+        kept = rows[:_MOST_ROWS]
+        if kept and all("\n" in str(each) for each in kept):
+            return cards(map(str, kept))
+        names = [each.name for each in fields(kept[0]) if each.name not in _WHYS] if kept else []
+        columns = [(name, [_cell(each, name) for each in kept]) for name in names]
+        return _table(rows.kind, columns)
+    frame = rows.head(_MOST_ROWS)
+    return _table("rows", [(str(name), frame[name].tolist()) for name in frame.columns])
+
+
+def line_of(thing: object) -> str:
+    """Return what a thing says of itself in a line; nothing if it only lists its fields."""
+    told = told_of(thing)
+    return "" if re.match(r"(\w+\()?\w+=", told) else told
+
+
+def records_in(record: Record) -> list[tuple[str, Records[Any]]]:
+    """Return the records that a record holds, by the names of its fields."""
+    values = ((each.name, getattr(record, each.name)) for each in fields(record))  # type: ignore[arg-type] # records are dataclasses
+    return [(name, each) for name, each in values if isinstance(each, Records) and len(each)]
+
+
+def _about(record: Record) -> list[Any]:
+    """Return the fields that are no figures, and hold no records of their own."""
+    return [
+        each
+        for each in fields(record)  # type: ignore[arg-type] # records are dataclasses
+        if not ("source" in each.metadata or each.name in _WHYS)
+        and not isinstance(getattr(record, each.name), Record | Records)
+    ]
+
+
+def _text(figure: Figure) -> str:
+    is_plain = isinstance(figure.value, int | float | str)
+    return figure.text if is_plain else printed(figure.value, figure.name)
+
+
+def _cell(record: Any, name: str) -> Any:
+    """Return a value of a row; of one that is unknown, that it is."""
+    value = getattr(record, name)
+    return _UNKNOWN if value is None and name in getattr(record, "unknown", {}) else value
+
+
+def _label(name: str) -> str:
+    """Return a name in words; sizes are told with their unit."""
+    return words(name.removesuffix("_bytes"))
+
+
+def _by_reason(figures: Iterable[tuple[str, Any]]) -> list[str]:
+    whys: dict[str, list[str]] = {}
+    for name, why in figures:
+        whys.setdefault(printed(why), []).append(name)
+    return [seen(f"{', '.join(names)}: {why}", 600) for why, names in whys.items()]
+
+
+def _table(kind: str, columns: Sequence[tuple[str, list[Any]]]) -> Part:
+    if not columns:
+        return {}
+    made = [_column(name, values) for name, values in columns]
+    searched = [each["name"] for each in made if "codes" in each]
+    return table(words(kind), kind, made, **({"search": searched} if searched else {}))
+
+
+def _column(name: str, values: list[Any]) -> Part:
+    """Return numbers as such, with the texts that people read; anything else as texts."""
+    head = {"name": name, "label": _label(name), "width": "minmax(6.5em, 1fr)"}
+    texts = [each if each is _UNKNOWN else printed(each, name) for each in values]
+    known = [each for each in values if each is not None and each is not _UNKNOWN]
+    if not known or not all(map(is_number, known)):
+        return head | {"kind": "text", **coded(pa.array(texts, pa.string()))}
+    numbers = [float(each) if is_number(each) and each == each else None for each in values]  # noqa: PLR0124 - NaN
+    return head | {"kind": "number", "values": numbers, "texts": texts}

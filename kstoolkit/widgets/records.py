@@ -1,0 +1,72 @@
+"""Any record: what it says, its figures, its rows as a table that is searched, and its plot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.markup import Html, joined, shortened
+from kstoolkit.plots.axes import image
+from kstoolkit.plots.drawing import drawer
+from kstoolkit.records import Record, Records
+from kstoolkit.views.parts import picture, sentence
+from kstoolkit.views.records import figures_of, line_of, records_in, rows_of, words
+from kstoolkit.views.still import still
+from kstoolkit.widgets.panel import Face, Panel
+
+if TYPE_CHECKING:
+    from kstoolkit.records import Viewed
+    from kstoolkit.views.parts import Part
+
+
+class RecordPanel(Panel):
+    """Look at a record, or at several: searched, sorted, drawn.
+
+    Parameters
+    ----------
+    record
+        Whatever has a plot or a table: a summary, levels, stories, a plan, a checkup.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.memory.planning import plan_memory
+    >>> with RecordPanel(plan_memory("spark")) as panel:
+    ...     panel
+    RecordPanel(Memory plan)
+    """
+
+    def __init__(self, record: Viewed) -> None:
+        self._parts = _parts(record)
+        kind = record.kind if type(record) is Records else type(record).__name__
+        face = Face([[*self._parts]], lambda _: None)
+        for name, part in self._parts.items():
+            face.put(name, part)
+        super().__init__(words(kind), [face], self._static)
+
+    def _static(self) -> Html:
+        return joined(*map(still, self._parts.values()))
+
+
+def _parts(record: Viewed) -> dict[str, Part]:
+    """Return what is shown of a record, by names for the places."""
+    said = str(record)
+    line = line_of(record) if said == repr(record) else said.partition("\n")[0]
+    told = {"line": sentence(shortened(line, 600)) if line else {}, "plot": _plot(record)}
+    if isinstance(record, Records):
+        return told | {"table": rows_of(record)}
+    told["facts"] = figures_of(record)
+    if isinstance(record, Record):
+        inner = records_in(record)
+        return told | {f"table_{name}": rows_of(each) for name, each in inner}
+    frame = getattr(record, "to_pandas", pd.DataFrame)()
+    return told | {"table": rows_of(frame) if isinstance(frame, pd.DataFrame) else {}}
+
+
+def _plot(record: Viewed) -> Part:
+    try:
+        drawer(record)
+        return picture(*image(record.plot))
+    except ConfigurationError:  # there is nothing to draw of it
+        return {}
