@@ -398,6 +398,11 @@ class Incidents(Viewed, Sequence[Incident]):
         return by_state(Counter(self.table["state"].to_pylist()))
 
 
+def unmerged(told: Incidents) -> Incidents:
+    """Return incidents without those that are told with what they are part of."""
+    return told.where(np.asarray(pc.not_equal(told.table["state"], MERGED)))
+
+
 def by_state(numbers: Mapping[str, int]) -> str:
     """Return for people how many incidents of each state there are.
 

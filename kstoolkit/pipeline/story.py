@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -191,8 +191,15 @@ class UserHistory(Viewed):
         return f"{self.user!r}, {what}: {labels}; {counted(flagged, 'flagged windows')}"
 
 
+class Counted(Protocol):
+    """What tells counts: a changelog, or what was read of one."""
+
+    def counters(self, window_ms: int, *, users: set[str]) -> Counters:
+        """Return the latest counts of one window length, of some users."""
+
+
 def user_history(
-    of: tuple[Settings, Changelog],
+    of: tuple[Settings, Counted],
     user: str,
     where: _Where,
     *,
@@ -227,7 +234,7 @@ def _is_told(finding: Finding, where: _Where, about: Finding | None) -> bool:
 
 
 def _level(
-    changelog: Changelog,
+    changelog: Counted,
     window: Window,
     user: str,
     where: _Where,
@@ -249,6 +256,10 @@ def _level(
     expecting = next(iter(of_events.top(1)), None)
     if about and about.window == window.label and about.kind != DISTINCT:
         expecting = about
+        if (start := about.window_start_ms) not in times:  # a count too small to be recorded
+            at = np.searchsorted(times, start)
+            times, counts = np.insert(times, at, start), np.insert(counts, at, about.count)
+            ends = None if ends is None else np.insert(ends, at, about.window_end_ms)
     # A range is of what its rule looks at: beside the sum of several actions it would mislead.
     is_of_one = len(np.unique(counters.action)) <= 1
     if expecting is not None and not is_of_one and set(expecting.parts) != set(where):

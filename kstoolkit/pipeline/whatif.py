@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import LONGER, ends_ms
-from kstoolkit.findings.incidents import GAP, MERGED, frame_of, incidents_of
+from kstoolkit.findings.incidents import GAP, frame_of, incidents_of, unmerged
 from kstoolkit.findings.peers import integers
 from kstoolkit.findings.rulefiles import load_rules, rules_from_json
 from kstoolkit.findings.rules import Ceiling, Learning, as_rules, of_parts, windowed
@@ -172,7 +171,7 @@ def what_if(
     now: dict[str, Any] = {"reached_ms": end_ms - 1, "clock_ms": batches[-1].batch_ms}
     told = run.complete(incidents_of([found], gap=gap, parts=settings.parts, **now))
     later_ms = since_ms - (since_ms == begin_ms)  # a session of one moment ends as it begins
-    both = [_whole(each) for each in (run.incidents(gap), told)]
+    both = [unmerged(each) for each in (run.incidents(gap), told)]
     is_same = [each.touching(other, gap) for each, other in (both, both[::-1])]
     later = [integers(each.table, "until_ms") > later_ms for each in both]
     before, after = (each.where(some) for each, some in zip(both, later, strict=True))
@@ -209,10 +208,6 @@ def _as_told(found: pa.Table, clocks_ms: Integers) -> pa.Table:
     at = found.schema.get_field_index("first_seen_ms")
     told = found.set_column(at, found.schema.field(at), pa.array(clocks_ms[batch]))
     return told.append_column("batch", pa.array(batch)).sort_by("batch")
-
-
-def _whole(told: Incidents) -> Incidents:
-    return told.where(np.asarray(pc.not_equal(told.table["state"], MERGED)))
 
 
 def _figures(

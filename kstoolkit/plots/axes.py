@@ -467,10 +467,10 @@ def picture(
     returns them. The element holds the picture, a PNG, and says its title to those who can't see
     it. Of ``size_inches``, width and height, an inch is 96 CSS pixels.
 
-    >>> from kstoolkit.plots.users import plot_expected
-    >>> shown = picture(lambda ax: plot_expected([0], [7], window_ms=60_000, ax=ax))
+    >>> from kstoolkit.records import Records
+    >>> shown = picture(lambda ax: plot_nothing(Records((), "rows"), ax=ax))
     >>> shown[shown.index("alt") : shown.index(" min-width")]
-    'alt="None of 1 window flagged; the highest count is 7, range unknown" style="width: 691px;'
+    'alt="No rows" style="width: 691px;'
     """
     src, alt, width = image(draw, size_inches)
     style = f"width: {width}px; min-width: {min(width, _LEAST_PX)}px"

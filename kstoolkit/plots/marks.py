@@ -92,16 +92,6 @@ class Marks:
     num_unknown: int
 
 
-def ordered(times_ms: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return window starts and their counts, in the order of time; there are as many of both."""
-    times, values = np.asarray(times_ms, dtype=np.int64), np.asarray(counts, dtype=np.int64)
-    if times.shape != values.shape or times.ndim != 1:
-        message = f"{times.size} times and {values.size} counts do not make a series."
-        raise ConfigurationError(message, hint="Give one count for each window start.")
-    order = np.argsort(times, kind="stable")
-    return times[order], values[order]
-
-
 def bars_of(times: NDArray[np.int64], counts: NDArray[np.int64], every_ms: int) -> Bars:
     """Return at most 500 bars over the time from the first window to the last.
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from matplotlib.ticker import FuncFormatter, MaxNLocator
-from matplotlib.transforms import ScaledTranslation
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import Findings, expected
@@ -27,15 +25,11 @@ from kstoolkit.plots.axes import (
     head,
     in_counts,
     in_time,
-    label,
     legend_name,
     new_axes,
-    say,
     shown,
 )
-from kstoolkit.plots.axes import title as set_title
 from kstoolkit.plots.marks import (
-    MOST_MARKERS,
     Bars,
     Marks,
     Row,
@@ -48,7 +42,6 @@ from kstoolkit.plots.marks import (
     marks_of,
     name_rows,
     notes_of,
-    ordered,
     rest_row,
     row_axes,
     spans_of,
@@ -56,13 +49,13 @@ from kstoolkit.plots.marks import (
 )
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, LINES, PARTS
 from kstoolkit.records import counted
-from kstoolkit.units import format_count, format_duration
+from kstoolkit.units import format_count
 from kstoolkit.windows import Session, as_window
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
     from kstoolkit.findings.evaluation import Evaluation, Point
     from kstoolkit.findings.finding import Finding
@@ -94,7 +87,7 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
     first_ms, last_ms = min(first for first, _ in spans), max(last for _, last in spans)
     first, last = days([first_ms, last_ms])
     axes.set_xlim(first - 0.01 * (last - first), last + 0.01 * (last - first))
-    drawn = [(level, *_windows(level)) for level in history.levels]
+    drawn = [(level, *windows_of(level)) for level in history.levels]
     draw_strips(axes, [_strip(*each) for each in drawn])
     in_time(axes.xaxis)
     notes = [note for each in drawn for note in _notes(*each)]
@@ -113,7 +106,8 @@ def plot_story(story: UserStory, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def _windows(level: LevelCounts) -> tuple[Bars, Marks]:
+def windows_of(level: LevelCounts) -> tuple[Bars, Marks]:
+    """Return the windows of a level as bars, at most 500, and which of them are flagged."""
     every_ms = level.window.every_ms
     if level.ends_ms is not None:
         lasted_ms = level.ends_ms - level.times_ms
@@ -232,140 +226,6 @@ def _inner(finding: Finding, windows: list[Window]) -> list[str]:
     return [f"of {finer}: the busiest window inside, whose place is not kept"] if finer else []
 
 
-_LEAST_WINDOWS_SHOWN = 8
-
-
-def plot_expected(
-    times_ms: ArrayLike,
-    counts: ArrayLike,
-    *,
-    window_ms: int,
-    every_ms: int | None = None,
-    ends_ms: ArrayLike | None = None,
-    expected_low: float | None = None,
-    expected_high: float | None = None,
-    ceiling: float | None = None,
-    flagged_ms: ArrayLike = (),
-    title: str | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Return a plot of counts over time, with their expected range and the flagged windows.
-
-    Windows start in any order, epoch ms UTC, every ``every_ms`` where they hop; one of the time
-    shown without a count is drawn as 0. Sessions have ``ends_ms``, and are drawn from start to end,
-    in the order of time. Without ``expected_high`` the range is unknown. More than
-    500 windows are drawn in groups, each as high as its highest window; the figure says so. The
-    title is taken literally; by default it is said from the counts.
-
-    >>> ax = plot_expected([0, 3_600_000], [3, 61], window_ms=3_600_000,
-    ...                    expected_low=2, expected_high=14, flagged_ms=[3_600_000])
-    >>> ax.get_title(loc="left")
-    '1 of 2 windows flagged; the highest count is 61, expected 2...14'
-    """
-    times, values = ordered(times_ms, counts)
-    every = window_ms if every_ms is None else every_ms
-    lengths: Integers | int = every
-    if ends_ms is None:
-        bars = bars_of(times, values, every)
-    else:
-        ends = np.asarray(ends_ms, np.int64)
-        bars, lengths = spans_of(times, values, ends), ends - times
-    marks = marks_of(times, values, flagged_ms, lengths)
-    axes = new_axes(ax)
-    _limit(axes, bars, [*values.tolist(), expected_high or 0, ceiling or 0])
-    _draw_bars(axes, bars, marks)
-    _draw_references(axes, expected_low, expected_high, ceiling)
-    _draw_marks(axes, marks)
-    length = format_duration(window_ms) if ends_ms is None else "a session"
-    _label(axes, length, notes_of(bars, marks))
-    seen = _range_seen(bars, marks, _range(expected_low, expected_high), ceiling)
-    set_title(axes, seen if title is None else title)
-    return axes
-
-
-def _limit(axes: Axes, bars: Bars, levels: list[float]) -> None:
-    first, last = days(bars.edges_ms[[0, -1]])
-    # A lone window would fill the plot from side to side and look like a plateau.
-    width = (last - first) * max(1.03, _LEAST_WINDOWS_SHOWN / max(bars.num_windows, 1)) or 1
-    margin = (width - (last - first)) / 2
-    axes.set_xlim(first - margin, last + margin)
-    axes.set_ylim(0, 1.28 * max(levels) or 1)
-
-
-def _draw_bars(axes: Axes, bars: Bars, marks: Marks) -> None:
-    if not bars.num_windows:
-        middle: Style = {"transform": axes.transAxes, "ha": "center", "va": "center"}
-        axes.text(0.5, 0.5, "no counts", color=INK, **middle)
-        axes.xaxis.set_visible(False)
-        return
-    flagged = bars.hold(marks.middles_ms)
-    for drawn, color, name in ((~flagged, COUNTED, "count"), (flagged, FLAGGED, None)):
-        edges, heights = bars.runs(drawn)
-        axes.stairs(heights, days(edges), fill=True, color=color, label=name, zorder=2, linewidth=0)
-
-
-def _draw_references(
-    axes: Axes, low: float | None, high: float | None, ceiling: float | None
-) -> None:
-    texts: list[tuple[float, str, str]] = []
-    if high is not None:
-        bottom = low or 0
-        axes.axhspan(bottom, high, color=EXPECTED, alpha=0.18, zorder=1, linewidth=0)
-        axes.hlines([bottom, high], *axes.get_xlim(), color=EXPECTED, linewidth=0.9, zorder=3)
-        texts.append(((bottom + high) / 2, f"expected\n{_range(low, high)}", EXPECTED))
-    if ceiling is not None:
-        axes.axhline(ceiling, color=FLAGGED, linewidth=1.1, linestyle=(0, (5, 3)), zorder=3)
-        texts.append((ceiling, f"ceiling\n{_number(ceiling)}", FLAGGED))
-    lowest = 0.1 * (top := axes.get_ylim()[1])
-    for level, text, color in sorted(texts):
-        beside: Style = {"xycoords": axes.get_yaxis_transform(), "color": color}
-        say(axes, text, (1, max(level, lowest)), (6, 0), **beside)
-        # Two labels near each other stand one above the other.
-        lowest = max(level, lowest) + 0.28 * top
-
-
-def _draw_marks(axes: Axes, marks: Marks) -> None:
-    if not marks.counts.size:
-        return
-    top = np.sort(np.argsort(-marks.counts, kind="stable")[:MOST_MARKERS])
-    middles, counts = days(marks.middles_ms[top]), marks.counts[top]
-    above = axes.transData + ScaledTranslation(0, 5 / 72, axes.figure.dpi_scale_trans)
-    style: Style = {"linestyle": "none", "marker": "v", "markersize": 5.5, "zorder": 4}
-    axes.plot(middles, counts, color=FLAGGED, label="flagged", transform=above, **style)
-    highest = int(np.argmax(counts))
-    text, place = format_count(counts[highest]), (middles[highest], counts[highest])
-    look: Style = {"color": FLAGGED, "fontweight": "bold", "ha": "center", "va": "baseline"}
-    say(axes, text, place, (0, 10.5), **look)
-
-
-def _label(axes: Axes, length: str, notes: list[str]) -> None:
-    label(axes, x="start of window, UTC", y=f"events in {length}", notes=notes)
-    in_time(axes.xaxis)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
-
-
-def _range_seen(bars: Bars, marks: Marks, expected: str | None, ceiling: float | None) -> str:
-    if not bars.num_windows:
-        return "No counts to show"
-    flagged = format_count(marks.counts.size) if marks.counts.size else "None"
-    against = "range unknown" if expected is None else f"expected {expected}"
-    limit = "" if ceiling is None else f", ceiling {_number(ceiling)}"
-    return (
-        f"{flagged} of {counted(bars.num_windows, 'windows')} flagged; "
-        f"the highest count is {format_count(bars.heights.max())}, {against}{limit}"
-    )
-
-
-def _range(low: float | None, high: float | None) -> str | None:
-    # A range is written with an en dash.
-    return None if high is None else f"{_number(low or 0)}–{_number(high)}"  # noqa: RUF001
-
-
-def _number(value: float) -> str:
-    return format_count(value) if float(value).is_integer() else f"{value:,.1f}"
-
-
 _MOST_USERS = 20
 _TERMS = ("volume", "burst", "mix", "finding")
 _NEEDED = ("user", "score", "events", "busiest_share", "mix_share")
@@ -478,19 +338,21 @@ def _actions(ranked: list[tuple[str, int]], seen: str, ax: Axes | None) -> Axes:
 
 
 def _over_time(found: Records[UserCounts], ax: Axes | None) -> Axes:
-    first = found[0]
-    most = max(found, key=lambda each: each.total)
-    ends_ms = [each.window_end_ms for each in found]
-    lengths = {each.window_end_ms - each.window_start_ms for each in found}
-    return plot_expected(
-        [each.window_start_ms for each in found],
-        [each.total for each in found],
-        window_ms=max(lengths),
-        ends_ms=ends_ms if len(lengths) > 1 else None,
-        title=f"{shown(first.user)}: {format_count(sum(each.total for each in found))} events in "
-        f"{format_count(len(found))} windows, {format_count(most.total)} in the busiest",
-        ax=ax,
-    )
+    first, most = found[0], max(found, key=lambda each: each.total)
+    told = sorted((each.window_start_ms, each.window_end_ms, each.total) for each in found)
+    starts, ends, counts = np.array(told, np.int64).T
+    lengths = ends - starts
+    is_even = len(np.unique(lengths)) == 1
+    bars = bars_of(starts, counts, lengths[0]) if is_even else spans_of(starts, counts, ends)
+    axes = strip_axes(ax, 1)
+    axes.set_xlim(*days(bars.edges_ms[[0, -1]]))
+    steps = Steps(edges=days(bars.edges_ms), heights=bars.heights.astype(float))
+    draw_strips(axes, [Strip(name=most.length, steps=(steps,))])
+    in_time(axes.xaxis)
+    sum_ = f"{format_count(int(counts.sum()))} events in {format_count(len(found))} windows"
+    seen = f"{shown(first.user)}: {sum_}, {format_count(most.total)} in the busiest"
+    notes = notes_of(bars, marks_of(starts, counts, (), lengths))
+    return captioned(axes, seen, x="start of window, UTC", notes=notes)
 
 
 _MOST_POINTS, _MOST_STRIPS = 2_000, 8

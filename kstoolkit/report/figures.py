@@ -17,26 +17,22 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from matplotlib import rc_context, style
-from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import Formatter
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, isolated, plain, shortened
 from kstoolkit.plots import palette
-from kstoolkit.plots.axes import SIZE_INCHES, beside_pyplot
+from kstoolkit.plots.axes import beside_pyplot
 from kstoolkit.plots.drawing import draw, drawer
-from kstoolkit.plots.users import plot_expected
-from kstoolkit.records import counted
 from kstoolkit.report.tables import nothing
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from matplotlib.axes import Axes
-
-    from kstoolkit.pipeline.story import LevelCounts
+    from matplotlib.figure import Figure
 
 
 _VARIABLES = {color: f"var(--c{color[1:]})" for color, *_ in (*palette.PARTS, *palette.LINES)}
@@ -104,8 +100,6 @@ _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _REFERENCE = re.compile(r"#([\w-]+)")
 _FONT = re.compile(r"font-family:[^;]*;? ?")
-_UNTURNED = re.compile(r" ?rotate\(-?0 [^)]*\)")
-_STEP = re.compile(r"([A-Za-z])([^A-Za-z]*)")
 _BLACK = re.compile(r"#000000|#000(?![0-9a-f])|\bblack\b")
 _PX_AN_INCH = 122
 """As wide as a figure of 7.2 inches is on a page that has the room."""
@@ -152,10 +146,6 @@ def _tidied(attributes: dict[str, str], colors: dict[str, str]) -> dict[str, str
     for key in tidied.keys() - {"style", "href"}:
         # A tenth of a point is finer than any screen shows.
         tidied[key] = _NUMBER.sub(lambda number: f"{float(number[0]):.1f}", tidied[key])
-    if "d" in tidied:
-        tidied["d"] = _shorter(tidied["d"])
-    if "transform" in tidied:
-        tidied["transform"] = _UNTURNED.sub("", tidied["transform"])
     for key in tidied.keys() & {"style", "fill", "stroke"}:  # a hatch's ground is no style
         tidied[key] = _styled(tidied[key], colors)
     return {key: value for key, value in tidied.items() if value}
@@ -169,21 +159,6 @@ def _styled(value: str, colors: dict[str, str]) -> str:
     return _FONT.sub("", value)
 
 
-def _shorter(path: str) -> str:
-    """Return a path whose level and upright lines name the one coordinate that changes."""
-    written, place = [], ["", ""]
-    for command, numbers in _STEP.findall(path):
-        target = numbers.split()
-        if command == "L" and target[1] == place[1]:
-            written.append(f"H{target[0]}")
-        elif command == "L" and target[0] == place[0]:
-            written.append(f"V{target[1]}")
-        else:
-            written.append(command + " ".join(target))
-        place = target[-2:] or place
-    return "".join(written)
-
-
 def _rename(node: ET.Element, name: str, used: set[str]) -> None:
     own = node.attrib.pop("id", None)
     for key, value in node.attrib.items():
@@ -195,43 +170,6 @@ def _rename(node: ET.Element, name: str, used: set[str]) -> None:
 
 def _local(name: str) -> str:
     return name.rpartition("}")[2]
-
-
-def drawing(series: LevelCounts, *, name: str, label: str) -> Html:
-    """Return the plot of ``series`` as an ``svg`` element.
-
-    ``name`` is put before every id; ``label`` is what the plot shows, for those who can't see it.
-    """
-    options: dict[str, Any] = {
-        name: getattr(series, name)
-        for name in ("flagged_ms", "ends_ms", "expected_low", "expected_high", "ceiling")
-    }
-    options |= {"window_ms": series.window.size_ms, "every_ms": series.window.every_ms}
-    with style.context("default", after_reset=True):
-        figure = Figure(figsize=SIZE_INCHES, layout="constrained", facecolor="none")
-        plot_expected(series.times_ms, series.counts, ax=figure.add_subplot(), **options)
-        return _svg_of(figure, name=name, label=label)
-
-
-def described(series: LevelCounts) -> str:
-    """Return in one sentence what the plot of ``series`` shows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kstoolkit.pipeline.story import LevelCounts
-    >>> from kstoolkit.windows import as_window
-    >>> minutes, none = np.array([0, 60_000]), np.array([], dtype=np.int64)
-    >>> counts = np.array([3, 61])
-    >>> described(LevelCounts(window=as_window("1 minute"), times_ms=minutes, counts=counts,
-    ...                       flagged_ms=none))
-    'Bar chart of 2 windows with counts from 3 to 61.'
-    """
-    counts = series.counts
-    if not counts.size:
-        return "Bar chart without counts."
-    low, high = format_count(counts.min()), format_count(counts.max())
-    return f"Bar chart of {counted(counts.size, 'windows')} with counts from {low} to {high}."
 
 
 def plotted(thing: object, name: str) -> Html:
@@ -260,9 +198,10 @@ def figure_of(figure: Figure, *, name: str) -> Html:
         hint = "If a text in it begins a formula with $, give that text parse_math=False."
         raise ConfigurationError(message, hint=hint) from error
     if len(svg) <= _LARGEST_SVG_BYTES:
-        return framed(svg)
+        return element("figure", element("div", svg, class_="scroll", tabindex=0))
     said = f"Shown as a picture: as lines it would take {format_bytes(len(svg))}."
-    return framed(_picture(figure, label), isolated(said))
+    drawn = element("div", _picture(figure, label), class_="scroll", tabindex=0)
+    return element("figure", drawn, element("figcaption", isolated(said)))
 
 
 def titles(figure: Figure) -> str:
@@ -279,12 +218,6 @@ def whole(ax: Axes) -> Figure:
         message = "These Axes are in no figure: they were removed from theirs."
         raise ConfigurationError(message, hint="Give Axes of a figure that is still there.")
     return figure
-
-
-def framed(drawn: Html, caption: Html | str = "") -> Html:
-    """Return a drawing, which may be scrolled, above what is said of it."""
-    said = [element("figcaption", caption)] if caption else []
-    return element("figure", element("div", drawn, class_="scroll", tabindex=0), *said)
 
 
 def _picture(figure: Figure, label: str) -> Html:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from kstoolkit.findings.finding import LONGER, chance, ends_ms, too_long
+from kstoolkit.findings.finding import LONGER, chance, ends_ms, evidence, too_long
 from kstoolkit.markup import Html, element, isolated, joined, sentence, text
 from kstoolkit.report.figures import plotted
 from kstoolkit.report.frames import line
@@ -17,7 +17,6 @@ from kstoolkit.report.tables import (
     facts,
     moment,
     nothing,
-    period,
     table,
 )
 from kstoolkit.units import format_count
@@ -58,7 +57,8 @@ def finding_part(finding: Finding, ids: Ids, _limit: int | None) -> ReportPart:
     """Return what the page says of one finding: its sentence, its plot, its evidence."""
     key = ids.new("finding")
     heading = joined(isolated(finding.user), " · ", isolated(finding.what))
-    body = joined(element("p", _said(finding)), plotted(finding, key), _evidence(finding))
+    told = facts((what, isolated(said, 300)) for what, said in evidence(finding))
+    body = joined(element("p", _said(finding)), plotted(finding, key), told)
     return ReportPart(
         title=f"{finding.user} · {finding.what}",
         section=Section(key=key, heading=heading, body=body),
@@ -71,28 +71,16 @@ def _caption(shown: int, total: int) -> str:
 
 
 def evidence_table(shown: Sequence[Finding], total: int) -> Html:
-    """Return the findings of one incident as a table, a row each."""
-    rows = [(*_cells(each)[1:], isolated(each.rule)) for each in shown]
-    return table(_caption(len(shown), total), (*_COLUMNS[2:], "Rule"), rows, numbers={2})
+    """Return the findings of one user as a table, a row each; and of which rule, if of several."""
+    heads, rows = [*_COLUMNS[2:]], [[*_cells(each)[1:]] for each in shown]
+    if len({each.rule for each in shown}) > 1:
+        heads.append("Rule")
+        rows = [[*row, isolated(each.rule)] for row, each in zip(rows, shown, strict=True)]
+    return table(_caption(len(shown), total), heads, rows, numbers={2})
 
 
 def _said(finding: Finding) -> Html:
     return sentence(finding.sentence, finding.user, *finding.values())
-
-
-def _evidence(finding: Finding) -> Html:
-    first_seen_ms = finding.first_seen_ms - finding.first_seen_ms % 1_000
-    return facts(
-        [
-            ("Rule", isolated(finding.rule)),
-            ("Window", period(finding.window_start_ms, finding.window_end_ms)),
-            ("Count", text(format_count(finding.count))),
-            ("Expected", isolated(finding.expected)),
-            ("Chance of this or more", isolated(_chance(finding))),
-            ("In other windows", _levels(finding)),
-            ("First seen", moment(first_seen_ms)),
-        ]
-    )
 
 
 def _cells(finding: Finding) -> Sequence[Html]:
@@ -113,14 +101,3 @@ def _chance(finding: Finding) -> str:
     if finding.ceiling is not None:
         return f"unknown (ceiling {format_count(finding.ceiling)})"
     return chance(finding.log10_probability)
-
-
-def _levels(finding: Finding) -> Html:
-    if not finding.other_levels:
-        return text("unknown (not kept)")
-    # What belongs together stays on one line.
-    levels = [
-        f"{label}: {format_count(n)}".replace(" ", "\N{NO-BREAK SPACE}")
-        for label, n in finding.other_levels.items()
-    ]
-    return text(" · ".join(levels))

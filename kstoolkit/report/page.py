@@ -54,8 +54,6 @@ class Section:
 class Ids:
     """The ids that a page has given away, so that none is given twice.
 
-    Examples
-    --------
     >>> ids = Ids()
     >>> ids.new("levels"), ids.new("levels"), ids.new("levels")
     ('levels', 'levels-2', 'levels-3')
@@ -76,8 +74,6 @@ class Ids:
 def keyed(title: str) -> str:
     """Return a title as an id: its ASCII letters and digits.
 
-    Examples
-    --------
     >>> keyed("Dead letters"), keyed("<b>")
     ('dead-letters', 'b')
     """
@@ -88,8 +84,6 @@ def keyed(title: str) -> str:
 def rendered(section: Section, level: int = 2) -> Html:
     """Return a section, with headings of ``level`` and, in what it holds, of deeper ones.
 
-    Examples
-    --------
     >>> rendered(Section(key="a", heading=Html("A"), body=Html("<p>b</p>")))
     '<section id="a" aria-labelledby="a-title"><h2 id="a-title">A</h2><p>b</p></section>'
     """
@@ -131,8 +125,6 @@ class ReportPart:
 def joint(spans: Iterable[Span | None]) -> Span | None:
     """Return the time from the first moment to the last of all; ``None`` if there is none.
 
-    Examples
-    --------
     >>> joint([(5, 9), None, (2, 6)]), joint([None])
     ((2, 9), None)
     """
@@ -148,12 +140,16 @@ def renamed(part: ReportPart, title: str) -> ReportPart:
     return replace(part, title=title, section=section)
 
 
-def apart(part: ReportPart) -> tuple[Section, ...]:
-    """Return the sections of a part that is the whole page, whose title is the page's."""
-    if not part.section.body:
-        return part.section.inner
+def apart(part: ReportPart, last: Section) -> tuple[Section, ...]:
+    """Return the sections of a part that is the whole page, and one more, in its appendix if any.
+
+    The part's title is the page's.
+    """
     own = replace(part.section, heading=text("At a glance"), inner=())
-    return (own, *part.section.inner)
+    *others, end = (*([own] if part.section.body else []), *part.section.inner)
+    if end.kind == "appendix":
+        return (*others, replace(end, inner=(*end.inner, last)))
+    return (*others, end, last)
 
 
 def with_lead(part: ReportPart) -> Section:

@@ -308,7 +308,7 @@ class Report:
         if alone is None:
             shown = [with_lead(each) for each in self._parts]
             return page_of(self._title, _covered(origin), [*shown, about])
-        return page_of(self._title, alone.lead or _covered(origin), [*apart(alone), about])
+        return page_of(self._title, alone.lead or _covered(origin), apart(alone, about))
 
     def write(
         self, path: str | os.PathLike[str], *, max_bytes: int | None = _LARGEST_BYTES

@@ -49,8 +49,6 @@ def table(
 def facts(pairs: Iterable[tuple[str, Html]]) -> Html:
     """Return values under their labels, side by side as far as there is room.
 
-    Examples
-    --------
     >>> facts([("Rule", isolated("Ceiling"))])
     '<dl><div><dt><bdi>Rule</bdi></dt><dd><bdi>Ceiling</bdi></dd></div></dl>'
     """
@@ -61,8 +59,6 @@ def facts(pairs: Iterable[tuple[str, Html]]) -> Html:
 def announced(shown: int, total: int, kind: str, *, which: str = "Top ") -> str:
     """Return how many there are, and how many of them are shown.
 
-    Examples
-    --------
     >>> announced(20, 153, "findings"), announced(1, 1, "findings")
     ('Top 20 of 153 findings shown', '1 finding')
     """
@@ -73,8 +69,6 @@ def announced(shown: int, total: int, kind: str, *, which: str = "Top ") -> str:
 def nothing(sentence: str) -> Html:
     """Return what stands where a section has nothing to show.
 
-    Examples
-    --------
     >>> nothing("No findings.")
     '<p class="nothing">No findings.</p>'
     """
@@ -84,8 +78,6 @@ def nothing(sentence: str) -> Html:
 def moment(time_ms: int, *, zone: str = " UTC") -> Html:
     """Return a time as a ``time`` element; a column may say the zone.
 
-    Examples
-    --------
     >>> moment(1_442_052_000_000)
     '<time datetime="2015-09-12T10:00:00+00:00">2015-09-12 10:00 UTC</time>'
     """
@@ -98,8 +90,6 @@ def moment(time_ms: int, *, zone: str = " UTC") -> Html:
 def period(start_ms: int, end_ms: int) -> Html:
     """Return the time from ``start_ms`` to ``end_ms``; the day is said once if it is one.
 
-    Examples
-    --------
     >>> period(1_442_052_000_000, 1_442_055_600_000)
     '<span class="time">2015-09-12 10:00 to 11:00 UTC</span>'
     """
@@ -132,8 +122,6 @@ def _clock(time: datetime) -> str:
 def shown_path(path: str | Path) -> str:
     """Return a path as a reader elsewhere may see it: from this folder, or from the home folder.
 
-    Examples
-    --------
     >>> shown_path(Path.home() / "events" / "a.json"), shown_path(Path.cwd() / "a.json")
     ('~/events/a.json', 'a.json')
     """
@@ -147,8 +135,6 @@ def shown_path(path: str | Path) -> str:
 def quoted_path(path: str | Path) -> str:
     """Return a path for a shell, which must still see the ``~``.
 
-    Examples
-    --------
     >>> quoted_path(Path.home() / "my events")
     "~/'my events'"
     """

@@ -135,10 +135,12 @@ def take(lab: Lab, browser: Browser, name: str) -> None:
 
 
 def read(browser: Browser, page: Path) -> None:
-    """Keep a picture of an incident in a report."""
+    """Keep a picture of a user's card in a report, with what it folds."""
     shown = browser.new_page(viewport={"width": 940, "height": 1200})
     shown.goto(page.as_uri())
-    shown.locator("article", has_text=ADDRESS).first.screenshot(path=FOLDER / "report.png")
+    card = shown.locator("article", has_text=ADDRESS).first
+    card.locator("summary").click()
+    card.screenshot(path=FOLDER / "report.png")
     reduce(FOLDER / "report.png")
 
 

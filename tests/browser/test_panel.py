@@ -24,14 +24,16 @@ LEAST_PX = 600
 CELLS = [
     """
 from ipywidgets import BoundedIntText
-from kstoolkit.plots.users import plot_expected
+from kstoolkit.plots.users import plot_counts
+from kstoolkit.replica.records import UserCounts
 from kstoolkit.widgets.panel import Panel
 from kstoolkit.widgets.panel import Shown
 
 shown, number = Shown(), BoundedIntText(value=7, description="Count")
 
 def show(change=None):
-    shown.draw(lambda ax: plot_expected([0], [number.value], window_ms=60_000, ax=ax))
+    counts = UserCounts("Anna", 0, 60_000, {"read": number.value}, 0)
+    shown.draw(lambda ax: plot_counts(counts, ax=ax))
 
 number.observe(show, "value")
 show()
@@ -55,7 +57,7 @@ def test_a_panel_lives_in_jupyterlab_and_hides_its_static_picture(
         panel = page.locator(".kst-panel")
         expect(panel.locator("h4")).to_have_text("A count <script>alert(1)</script>")
         expect(panel.locator("img")).to_have_attribute(
-            "alt", "None of 1 window flagged; the highest count is 7, range unknown"
+            "alt", "Anna: 7 in 1 minute from 1970-01-01 00:00 UTC"
         )
         expect(page.locator(".kst-static").first).to_be_hidden()
         seen = panel.locator("img").bounding_box()
@@ -64,7 +66,7 @@ def test_a_panel_lives_in_jupyterlab_and_hides_its_static_picture(
         panel.get_by_label("Count").press("ArrowUp")
         page.keyboard.press("Tab")
         expect(panel.locator("img")).to_have_attribute(
-            "alt", "None of 1 window flagged; the highest count is 8, range unknown"
+            "alt", "Anna: 8 in 1 minute from 1970-01-01 00:00 UTC"
         )
         screenshot(page, f"panel-{width}-{'dark' if dark else 'light'}")
 

@@ -11,11 +11,12 @@ from matplotlib.image import imread
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import head, label, new_axes, picture
-from kstoolkit.plots.users import plot_expected
+from kstoolkit.plots.users import plot_counts
+from kstoolkit.replica.records import UserCounts
 
 
 def drawn(ax: Any = None) -> Any:
-    return plot_expected([0, 60_000], [7, 9], window_ms=60_000, ax=ax)
+    return plot_counts(UserCounts("Anna", 0, 60_000, {"read": 7, "write": 9}, 0), ax=ax)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots import palette
-from kstoolkit.plots.users import plot_expected
+from kstoolkit.plots.users import plot_counts
+from kstoolkit.replica.records import UserCounts
 from kstoolkit.report.figures import _LARGEST_SVG_BYTES, _VARIABLES
 from kstoolkit.report.report import Report
 from tests.report.pages import HOSTILE, Page, check_harmless
@@ -208,6 +209,5 @@ def test_a_figure_is_no_wider_than_it_was_meant() -> None:
 
 
 def test_a_plot_of_the_package_can_be_added_itself() -> None:
-    ax = plot_expected([0, 60_000], [3, 61], window_ms=60_000)
-    assert "1 of" not in Page(html_of(ax)).text
-    assert "the highest count is 61" in Page(html_of(ax)).text
+    ax = plot_counts(UserCounts("Anna", 0, 60_000, {"read": 61}, 0))
+    assert "Anna: 61 in 1 minute from 1970-01-01 00:00 UTC" in Page(html_of(ax)).text

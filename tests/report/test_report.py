@@ -157,7 +157,7 @@ def test_no_findings_say_so() -> None:
 
 def test_one_finding_is_its_sentence_and_its_evidence() -> None:
     page = page_of(finding(other_levels={"1 day": 900}))
-    for said in (finding().sentence, "3 in 10⁹", "1 day: 900", "RuleUnusual 1 hour"):
+    for said in (finding().sentence, "3 in 10⁹", "1 day 900", "ruleUnusual 1 hour"):
         assert said in page.text
 
 
@@ -289,15 +289,15 @@ def test_each_id_is_given_once(run: Run) -> None:
         report.add(run).add(drawn()).add(THREE_MIB)
     page = Page(report.html())
     check_harmless(page)
-    assert {"summary", "summary-2", "incident-1", "incident-1-2"} <= set(page.values("id"))
+    assert {"summary", "summary-2", "user-1", "user-1-2"} <= set(page.values("id"))
 
 
 def test_a_run_beside_other_things_keeps_its_sections_below_its_title(run: Run) -> None:
     page = Page(Report("Both").add(run).add(THREE_MIB).html())
     check_harmless(page)
     levels = [(tag, attrs.get("id")) for tag, attrs in page.elements if tag in {"h2", "h3", "h4"}]
-    assert levels[:3] == [("h2", "run-title"), ("h3", "summary-title"), ("h3", "incidents-title")]
-    assert ("h4", "incident-1-title") in levels
+    assert levels[:3] == [("h2", "run-title"), ("h3", "incidents-title"), ("h3", "users-title")]
+    assert ("h4", "user-1-title") in levels
     assert "1 incident · 2 users scored" in page.text
 
 

@@ -1,0 +1,220 @@
+"""Who needs a look, and why: a row a user on one axis of time, and below that a card for each.
+
+A card tells all incidents of a user, or of a campaign, what deserves a look most first; the counts
+of the foremost one's action around them, at every level; and, folded on a screen, the windows that
+they were found in. What was merged is told with what it is part of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.findings.finding import LONGER, Findings, too_long
+from kstoolkit.findings.incidents import CERTAINTIES, OPEN
+from kstoolkit.markup import Html, element, isolated, joined, sentence
+from kstoolkit.pipeline.story import user_history
+from kstoolkit.records import counted
+from kstoolkit.report.findings import evidence_table
+from kstoolkit.report.page import Section, joint
+from kstoolkit.report.strips import Axis, pills, strips
+from kstoolkit.report.tables import LONGEST_IN_TABLE, announced, facts, moment, nothing
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from kstoolkit.changelog.changelog import Changelog
+    from kstoolkit.counters.counters import Counters
+    from kstoolkit.findings.finding import Finding
+    from kstoolkit.findings.incidents import Incident, Incidents
+    from kstoolkit.pipeline.run import Run
+    from kstoolkit.pipeline.runfolder import Settings
+    from kstoolkit.report.page import Ids, Span
+
+
+_NO_INCIDENTS = nothing("No incidents: no count crossed the line of any rule.")
+_AROUND_MS = 6 * 3_600_000
+_SAID = {"user", "since", "until", "actions", "windows", "peak", "expected there", "certainty"}
+"""Facts of an incident that its sentence, its findings and the heading tell."""
+_KEYS = {"count": "counts", "flag": "windows with a finding"}
+_KEYS |= {"expected": "expected range", "incident": "time of an incident"}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What is told of a user, or of a campaign: incidents, of how many, the foremost first."""
+
+    key: str
+    incidents: Sequence[Incident]
+    total: int
+
+    @property
+    def first(self) -> Incident:
+        """What deserves a look most."""
+        return self.incidents[0]
+
+    @property
+    def span_ms(self) -> Span:
+        """From when to when its incidents are, epoch ms UTC."""
+        return min(e.since_ms for e in self.incidents), max(e.until_ms for e in self.incidents)
+
+
+def stories_of(found: Incidents, ids: Ids, most: int) -> tuple[list[Story], int]:
+    """Return the foremost users with what is told of each, and how many there are of all."""
+    top = found.top(len(found))
+    actions = top.evidence.table["action"].take(top.table["peak"]).to_pylist()
+    rows: dict[tuple[str | None, str], list[int]] = {}
+    for row, user in enumerate(top.table["user"].to_pylist()):
+        rows.setdefault((user, actions[row] if user is None else ""), []).append(row)
+    stories = []
+    for number, mine in enumerate(list(rows.values())[:most], 1):
+        told = [top[row] for row in mine[:most]]
+        stories.append(Story(ids.new(f"user-{number}"), told, len(mine)))
+    return stories, len(rows)
+
+
+def look(found: Incidents, stories: Sequence[Story], total: int, span: Span | None) -> Html:
+    """Return who needs a look, why, and when: a row a user, on one axis of time."""
+    if not stories:
+        return _NO_INCIDENTS
+    axis = Axis(*(joint([span, *(each.span_ms for each in stories)]) or (0, 1)))
+    some = f"{announced(len(stories), total, 'users')}, {counted(len(found), 'incidents')}"
+    told = element("p", f"{some}: {_grades(found)}. What deserves a look most comes first.")
+    head = element("div", axis.html(), element("span", "since, UTC"), class_="head")
+    rows = [_row(number, each, axis) for number, each in enumerate(stories, 1)]
+    return joined(told, head, element("ol", *rows, class_="look"))
+
+
+def _grades(found: Incidents) -> str:
+    """Return how sure incidents are, and how many of them may grow."""
+    grades = Counter(found.table["grade"].to_pylist())
+    sure = [f"{format_count(n)} {CERTAINTIES[grade]}" for grade, n in sorted(grades.items())]
+    is_open = pc.sum(pc.equal(found.table["state"], OPEN)).as_py()
+    return f"{', '.join(sure)}; {format_count(is_open) if is_open else 'none'} open"
+
+
+def _row(number: int, story: Story, axis: Axis) -> Html:
+    first = story.first
+    more = f", and {counted(story.total - 1, 'incidents')} more" if story.total > 1 else ""
+    return element(
+        "li",
+        element("span", str(number), class_="rank"),
+        element("a", isolated(first.who, LONGEST_IN_TABLE), href=f"#{story.key}"),
+        element("span", _why(first.peak), more, class_="why"),
+        pills(story.incidents, axis),
+        moment(first.since_ms, zone=""),
+        _sure(first),
+    )
+
+
+def _sure(incident: Incident) -> Html:
+    """Return how sure it is, and what else is to be known before one looks."""
+    said = [incident.certainty, *(["open"] if incident.state == OPEN else []), incident.mark]
+    grade = ", ".join(each for each in said if each)
+    return element("span", grade, class_=f"grade {incident.certainty}")
+
+
+def _why(peak: Finding) -> Html:
+    limit = too_long(peak) if peak.kind == LONGER else f"expected {peak.expected}"
+    if peak.ceiling is not None:
+        limit = f"ceiling {format_count(peak.ceiling)}"
+    count = f"{format_count(peak.count)} in {peak.window}"
+    kept = limit.replace(" ", "\N{NO-BREAK SPACE}", 1)  # what it was, and how much, on one line
+    return joined(isolated(peak.what, LONGEST_IN_TABLE), f": {count}, {kept}")
+
+
+def cards(
+    run: Run, found: Incidents, stories: Sequence[Story], users: pd.DataFrame, span: Span | None
+) -> tuple[Section, ...]:
+    """Return a card for each user."""
+    names = {each.first.user for each in stories} - {None}
+    ranked = users[users["user"].isin(list(names))].itertuples()
+    ranks = {row.user: _rank(row, len(users)) for row in ranked}
+    of = run.settings, _ReadOnce(run.changelog, {each for each in names if each is not None})
+    sections = []
+    for number, story in enumerate(stories, 1):
+        peak, drawn = story.first.peak, Html()
+        if story.first.user is not None:
+            told = {"findings": found.evidence.table, "about": peak}
+            history = user_history(of, peak.user, peak.parts, **told)
+            drawn = strips(history, _around(story, span), story.incidents)
+        sections.append(_card(number, story, drawn, ranks.get(story.first.user, Html())))
+    return tuple(sections)
+
+
+def legend(settings: Settings) -> Html:
+    """Return what the colours of the cards mean, and what is not in them."""
+    keys = [element("span", said, class_=f"key {kind}") for kind, said in _KEYS.items()]
+    least = zip(settings.windows, settings.min_count, strict=False)
+    kept = [f" {window}: counts below {n} are not kept." for window, n in least if n > 1]
+    said = "A bar of several windows is as high as the highest."
+    return element("p", *keys, said, *kept, class_="legend")
+
+
+def _around(story: Story, span: Span | None) -> Axis:
+    """Return the time around a user's incidents, as far as the run goes."""
+    since_ms, until_ms = story.span_ms
+    first, last = joint([span, story.span_ms]) or story.span_ms
+    return Axis(max(since_ms - _AROUND_MS, first), min(until_ms + _AROUND_MS, last))
+
+
+def _rank(row: Any, total: int) -> Html:
+    said = f"No. {format_count(row.Index + 1)} of {counted(total, 'users')} by score, "
+    return element("p", said, f"{row.score:.2f}: ", sentence(row.reason), class_="line")
+
+
+def _card(number: int, story: Story, drawn: Html, rank: Html) -> Section:
+    first, total = story.first, story.total
+    what, *others = first.actions
+    more = f" and {counted(len(others), 'others')}" if others else ""
+    which = ("Counts of “", isolated(first.peak.what), "” alone")
+    caption = element("figcaption", *which) if others else Html()
+    some = announced(len(story.incidents), total, "incidents")
+    left_out = nothing(f"{some}.") if len(story.incidents) < total else Html()
+    said = (_told(each, Html() if total == 1 else _sure(each)) for each in story.incidents)
+    figure = element("figure", drawn, caption) if drawn else Html()
+    rank_ = element("span", str(number), class_="rank")
+    return Section(
+        key=story.key,
+        heading=joined(rank_, isolated(first.who), " · ", isolated(what), more, " ", _sure(first)),
+        body=joined(element("div", *said, left_out), figure, rank, _evidence(story)),
+        tag="article",
+        kind="user",
+    )
+
+
+def _told(incident: Incident, sure: Html) -> Html:
+    names = (incident.user or "", *incident.actions[:3], *incident.peak.values())
+    return element("p", sentence(incident.sentence, *names), " ", sure)
+
+
+def _evidence(story: Story) -> Html:
+    """Return what a card folds: each incident's facts, and their windows if these are several."""
+    every = Findings(pa.concat_tables([each.findings.table for each in story.incidents]))
+    about = [
+        facts((what, isolated(said, 300)) for what, said in each.facts() if what not in _SAID)
+        for each in story.incidents
+    ]
+    windows = [evidence_table(list(every.top(20)), len(every))] if len(every) > 1 else []
+    return element("details", element("summary", "Evidence"), *about, *windows)
+
+
+class _ReadOnce:
+    """Counts of some users: each level is read once, for all of them together."""
+
+    def __init__(self, changelog: Changelog, users: set[str]) -> None:
+        self._read = cache(lambda window_ms: changelog.counters(window_ms, users=users))
+
+    def counters(self, window_ms: int, *, users: set[str]) -> Counters:
+        """Return the latest counts of one window length, of some of these users."""
+        found = self._read(window_ms)
+        return found.take(np.isin(found.users.to_pylist(), [*users])[found.user])
