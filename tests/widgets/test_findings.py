@@ -71,7 +71,7 @@ def test_each_user_stands_once_and_who_deserves_a_look_is_looked_at(panel: Findi
     panel.choose("Cy")
     static = panel.static_html()
     assert "<bdi>Cy</bdi> did “<bdi>read</bdi>” 3 times" in static
-    assert 'alt="No counts of Cy, “read”"' in static
+    assert 'alt="Cy, “read”: 1 window flagged (1 hour 1)"' in static
 
 
 def test_choosing_a_user_shows_its_counts_around_the_incident(panel: FindingsPanel) -> None:
