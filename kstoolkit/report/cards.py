@@ -22,10 +22,11 @@ from kstoolkit.markup import Html, element, isolated, joined, sentence
 from kstoolkit.pipeline.story import user_history
 from kstoolkit.records import counted
 from kstoolkit.report.findings import evidence_table
-from kstoolkit.report.page import Section, joint
+from kstoolkit.report.page import Section, joint, living
 from kstoolkit.report.strips import Axis, pills, strips
 from kstoolkit.report.tables import LONGEST_IN_TABLE, announced, facts, moment, nothing
 from kstoolkit.units import format_count
+from kstoolkit.views.findings import strips as moving
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +147,10 @@ def cards(
         if story.first.user is not None:
             told = {"findings": found.evidence.table, "about": peak}
             history = user_history(of, peak.user, peak.parts, **told)
-            drawn = strips(history, _around(story, span), story.incidents)
+            axis = _around(story, span)
+            still = strips(history, axis, story.incidents)
+            zoom = [axis.since_ms, axis.until_ms]
+            drawn = living(still, moving(history, story.first) | {"zoom": zoom})
         sections.append(_card(number, story, drawn, ranks.get(story.first.user, Html())))
     return tuple(sections)
 

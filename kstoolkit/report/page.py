@@ -1,14 +1,18 @@
 """What a page is made of: parts, their sections, and where it comes from; how it is written.
 
-The page loads nothing: its style is inside, its figures are inline, and it runs no script; its
-content security policy says so to the browser. As a file it is there whole, or not at all.
+The page loads nothing: its style, its figures and its one script are inside; its content security
+policy says so to the browser, and names that script by its hash. Where scripts don't run, and in
+print, what stands still is shown. As a file it is there whole, or not at all.
 """
 
 from __future__ import annotations
 
+import hashlib
 import html
+import json
 import os
 import re
+from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -16,11 +20,14 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import OutputError
 from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, text
+from kstoolkit.views.parts import source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
     from pathlib import Path
+
+    from kstoolkit.views.parts import Part
 
 
 NO_HTML = Html()
@@ -30,8 +37,16 @@ Span = tuple[int, int]
 
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'"
+    "form-action 'none'; script-src "
 )
+_LIVE = """
+for (const held of document.querySelectorAll(".living")) {
+  const view = new View(held, [["part"]], () => {});
+  held.classList.add("lives");
+  view.put("part", JSON.parse(held.querySelector("script").textContent));
+}
+"""
+_LIVING = "living"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,14 +175,24 @@ def with_lead(part: ReportPart) -> Section:
     return replace(part.section, body=joined(lead, part.section.body))
 
 
+def living(still: Html, part: Part) -> Html:
+    """Return what stands still, in whose place the page's script draws a part of a view."""
+    data = json.dumps(part, separators=(",", ":")).replace("<", "\\u003c")
+    data = Html(data.replace(">", "\\u003e"))
+    told = element("script", data, type="application/json")
+    return element("div", element("div", still, class_="still"), told, class_=_LIVING)
+
+
 def page_of(title: str, lead: Html, sections: Sequence[Section]) -> str:
     """Return the whole page: a title, what that comes to, contents, and what sections say."""
     main = element("main", *(rendered(each) for each in sections))
     nav = element("nav", _contents(sections), aria_label="Contents")
     said = [element("p", lead, class_="lead")] if lead else []
     header = element("header", element("h1", isolated(title, 200)), *said)
-    body = element("body", header, nav, main)
-    return f"<!DOCTYPE html>\n{element('html', _head(title), body, lang='en')}\n"
+    script = source("view.js") + _LIVE if f'class="{_LIVING}"' in main else ""
+    run = [element("script", Html(script))] if script else []
+    body = element("body", header, nav, main, *run)
+    return f"<!DOCTYPE html>\n{element('html', _head(title, script), body, lang='en')}\n"
 
 
 def _contents(sections: Sequence[Section]) -> Html:
@@ -180,12 +205,15 @@ def _entry(section: Section) -> Html:
     return element("li", link, _contents(inner)) if inner else element("li", link)
 
 
-def _head(title: str) -> Html:
+def _head(title: str, script: str) -> Html:
     style = files("kstoolkit.report").joinpath("style.css").read_text(encoding="utf-8")
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    allowed = f"'sha256-{digest}'" if script else "'none'"
+    style += source("view.css") if script else ""
     return element(
         "head",
         element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY + allowed),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("meta", name="referrer", content="no-referrer"),

@@ -1,8 +1,8 @@
 """A report of anything: things in, one self-contained HTML file out.
 
 What a page shows of a thing goes by its kind; of a path, by what lies there: a run, a replica, a
-changelog, stores, or a comparison of profiles. A report needs no network, runs no script, suits
-light and dark screens, and prints on A4.
+changelog, stores, or a comparison of profiles. A report needs no network, reads well
+without its one script, suits light and dark screens, and prints on A4.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _facts(told: dict[str, Any]) -> Html:
 
 
 class Report:
-    """A report: what is added to it becomes one HTML file that needs no network and no script.
+    """A report: one HTML file of what is added; it needs no network, and reads without scripts.
 
     Parameters
     ----------

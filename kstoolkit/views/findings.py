@@ -208,10 +208,10 @@ def strip(finding: Finding) -> Part:
             {
                 **_limits(finding),
                 "label": finding.window,
-                "note": f"{format_count(finding.count)}, expected {finding.expected}",
+                "said": [f"expected {finding.expected}"],
                 "none": "unknown (findings alone tell no other window)",
                 "length": length,
-                "starts": [start],
+                **_moments(np.array([start])),
                 "ends": [end] if finding.session_end_ms is not None else None,
                 "counts": [finding.count],
                 "flagged": [0],
@@ -251,22 +251,26 @@ def _strips(label: str, peak: Finding) -> Part:
 
 def _level(level: LevelCounts) -> Part:
     flagged = np.flatnonzero(np.isin(level.times_ms, level.flagged_ms))
-    told = [f"at most {format_count(level.counts.max(initial=0))}"]
-    told += [f"expected {level.expected}"] if level.expected_high is not None else []
+    told = [f"expected {level.expected}"] if level.expected_high is not None else []
     told += [] if level.ceiling is None else [f"ceiling {format_count(level.ceiling)}"]
-    told += [f"{format_count(flagged.size)} flagged"] if flagged.size else []
-    none = "no events" if level.min_count <= 1 else f"fewer than {level.min_count} events"
     return {
         **_limits(level),
+        **_moments(level.times_ms),
         "label": level.window.label,
-        "note": ", ".join(told) if level.counts.size else none,
-        "none": none,
+        "said": told,
+        "none": "no events" if level.min_count <= 1 else f"fewer than {level.min_count} events",
         "length": level.window.size_ms,
-        "starts": whole(level.times_ms),
         "ends": whole(level.ends_ms) if level.ends_ms is not None else None,
         "counts": whole(level.counts),
         "flagged": flagged.tolist(),
     }
+
+
+def _moments(times_ms: Integers) -> Part:
+    """Return moments as so many units after the first: a report holds thousands of them."""
+    origin = int(times_ms[0]) if times_ms.size else 0
+    unit = int(np.gcd.reduce(times_ms - origin)) or 1
+    return {"origin": origin, "unit": unit, "starts": whole((times_ms - origin) // unit)}
 
 
 def _limits(of: LevelCounts | Finding) -> Part:

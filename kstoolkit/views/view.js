@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const MINUTE = 60000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 const STEPS = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 10080, 20160, 43200, 129600, 525600]
   .map(minutes => minutes * MINUTE);
-const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, LEAST_SPAN = 10 * MINUTE;
+const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, TWICE = 400, LEAST_SPAN = 10 * MINUTE;
 
 function furnished(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -54,7 +54,9 @@ function placeAbove(sorted, value) {
 
 /** A stretch of time that can be narrowed by a brush and by keys, within what there is. */
 class Span {
-  constructor(whole, changed) { this.whole = whole; this.shown = [...whole]; this.changed = changed; }
+  constructor(whole, changed) {
+    this.whole = whole; this.shown = [...whole]; this.changed = changed; this.clicked = -TWICE;
+  }
 
   get isWhole() { return this.shown[0] <= this.whole[0] && this.shown[1] >= this.whole[1]; }
 
@@ -96,8 +98,12 @@ function brushed(drawing, span, timeAt, picked) {
     const [from, to] = [begun, event.offsetX].sort((a, b) => a - b);
     begun = null;
     veil.remove();
+    // A click may draw anew what is clicked, and of that no browser tells a second one.
+    const isSecond = event.timeStamp - span.clicked < TWICE;
+    span.clicked = event.timeStamp;
     if (to - from >= CLOSE) span.show(timeAt(from), timeAt(to));
-    else picked?.(timeAt(to), event);
+    else if (isSecond) span.reset();
+    else picked?.(timeAt(to));
   };
   drawing.addEventListener("pointerdown", event => {
     if (event.button !== 0) return;
@@ -112,13 +118,12 @@ function brushed(drawing, span, timeAt, picked) {
   });
   drawing.addEventListener("pointerup", end);
   drawing.addEventListener("pointercancel", () => { begun = null; veil.remove(); });
-  drawing.addEventListener("dblclick", () => span.reset());
 }
 
 function axisOf(span, width, y) {
   const [ticks, step] = ticksOf(span, Math.max(width / 70, 2));
   const at = ms => width * (ms - span[0]) / (span[1] - span[0]);
-  return shape("g", { class: "axis" }, ...ticks.filter(ms => at(ms) < width - 14).map(ms => shape(
+  return shape("g", { class: "v-axis" }, ...ticks.filter(ms => at(ms) < width - 14).map(ms => shape(
     "text", { x: Math.max(at(ms), 14), y, "text-anchor": "middle" }, tickText(ms, step))));
 }
 
@@ -131,7 +136,7 @@ class Table {
       this.text = this.search.value.toLowerCase(); this.filter(); } });
     this.told = element("output", { class: "told" });
     this.chips = element("div", { class: "chips" });
-    this.head = element("div", { role: "row", class: "row head" });
+    this.head = element("div", { role: "row", class: "row v-head" });
     this.body = element("div", { role: "rowgroup", class: "body" });
     this.grid = element("div", { role: "grid", class: "grid", tabindex: 0,
       "data-lm-suppress-shortcuts": "true", onscroll: () => this.draw(),
@@ -335,7 +340,7 @@ class Table {
     if (column.kind === "spans") return [this.timeline(column, row)];
     const word = column.words[column.codes[row]];
     if (column.kind === "grade")
-      return [element("i", { class: `g${column.codes[row]}` }), word];
+      return [element("i", {}, "●◐○"[column.codes[row]]), word];
     if (column.kind === "badge") return word ? [element("span", { class: `badge ${word.split(",")[0]}` }, word)] : [];
     return [element("bdi", { title: word }, word)];
   }
@@ -352,7 +357,7 @@ class Table {
     }
     return shape("svg", { viewBox: "0 0 100 18", preserveAspectRatio: "none", "aria-hidden": "true",
       onpointermove: event => this.hover(event, column, row), onpointerleave: () => this.view.untip() },
-    shape("line", { x1: 0, x2: 100, y1: 9, y2: 9, class: "line" }), ...drawn);
+    shape("line", { x1: 0, x2: 100, y1: 9, y2: 9, class: "v-line" }), ...drawn);
   }
 
   hover(event, column, row) {
@@ -417,12 +422,14 @@ class Strips {
       "data-lm-suppress-shortcuts": "true", onkeydown: event => this.key(event) });
     this.all = element("button", { type: "button", class: "quiet", onclick: () => this.span.reset() },
       "All time");
-    this.element = element("section", { class: "strips" }, this.drawn,
+    this.element = element("section", { class: "v-strips" }, this.drawn,
       element("div", { class: "bar" }, this.all, this.heard));
   }
 
   put(part) {
-    this.part = part; this.at = [part.level ?? 0, -1]; this.outlined = part.outlined;
+    const strips = part.strips.map(each => ({ ...each,
+      starts: each.starts.map(units => each.origin + units * each.unit) }));
+    this.part = { ...part, strips }; this.at = [part.level ?? 0, -1]; this.outlined = part.outlined;
     this.flagged = part.strips.map(strip => new Set(strip.flagged));
     this.element.hidden = !part.strips.length;
     this.drawn.setAttribute("aria-label", `${part.label}. Left and right go from window to window, `
@@ -442,8 +449,18 @@ class Strips {
     if (!this.part || !this.part.strips.length) return;
     this.all.hidden = this.span.isWhole;
     this.drawn.replaceChildren(...this.part.strips.flatMap((strip, place) => [
-      element("div", { class: "label" }, element("b", {}, strip.label), ` · ${strip.note}`),
+      element("div", { class: "label" }, element("b", {}, strip.label), ` · ${this.note(strip, place)}`),
       this.strip(strip, place, place === this.part.strips.length - 1)]));
+  }
+
+  /** What is seen of a strip, in words. */
+  note(strip, place) {
+    const [first, last] = this.seen(strip), seen = strip.counts.slice(first, last);
+    if (!seen.length) return strip.none;
+    const most = seen.reduce((a, b) => Math.max(a, b), 0);
+    const flagged = strip.flagged.filter(at => at >= first && at < last).length;
+    return [`up to ${number(most)}`, ...strip.said, ...flagged ? [`${number(flagged)} flagged`] : []]
+      .join(", ");
   }
 
   seen(strip) {
@@ -461,7 +478,7 @@ class Strips {
     for (let at = first; at < last; at++) most = Math.max(most, strip.counts[at]);
     if (strip.ceiling && strip.ceiling < 3 * most) most = Math.max(most, strip.ceiling);
     const y = count => STRIP - 1 - (STRIP - 10) * count / most;
-    const drawing = shape("svg", { viewBox: `0 0 ${width} ${height}`, height, class: "strip", "aria-hidden": "true" },
+    const drawing = shape("svg", { viewBox: `0 0 ${width} ${height}`, height, class: "v-strip", "aria-hidden": "true" },
       ...this.limits(strip, y, width), ...this.bars(strip, place, first, last, y),
       shape("line", { class: "base", x1: 0, x2: width, y1: STRIP - 0.5, y2: STRIP - 0.5 }),
       ...this.outline(), isLast ? axisOf(this.span.shown, width, height - 4) : null);
@@ -473,10 +490,10 @@ class Strips {
 
   limits(strip, y, width) {
     const drawn = [];
-    if (strip.high !== null) drawn.push(shape("rect", { class: "expected", x: 0, width, y: y(strip.high),
+    if (strip.high !== null) drawn.push(shape("rect", { class: "v-expected", x: 0, width, y: y(strip.high),
       height: Math.max(y(strip.low ?? 0) - y(strip.high), 1.5) }));
     if (strip.ceiling !== null && y(strip.ceiling) > 0)
-      drawn.push(shape("line", { class: "ceiling", x1: 0, x2: width, y1: y(strip.ceiling), y2: y(strip.ceiling) }));
+      drawn.push(shape("line", { class: "v-ceiling", x1: 0, x2: width, y1: y(strip.ceiling), y2: y(strip.ceiling) }));
     return drawn;
   }
 
@@ -488,7 +505,7 @@ class Strips {
       if (!high) return;
       drawn.push(shape("rect", { x, width, y: y(high), height: Math.max(STRIP - 1 - y(high), 0.5),
         class: flagged ? "bar flagged" : "bar" }));
-      if (flagged) marks.push(shape("path", { class: "flag",
+      if (flagged) marks.push(shape("path", { class: "v-flag",
         d: `M${x + width / 2 - 3.5} ${y(high) - 8}h7l-3.5 6z` }));
     };
     for (let at = first; at < last; at++) {

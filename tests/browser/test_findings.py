@@ -113,7 +113,7 @@ def use_filters(panel: Locator) -> None:
 
 def look_at_a_window(page: Page, panel: Locator) -> None:
     """Hover tells a figure, a click what was done, twice shows all time."""
-    hour = panel.locator("svg.strip").nth(1)
+    hour = panel.locator("svg.v-strip").nth(1)
     hour.locator("rect.flagged").hover()
     expect(panel.get_by_role("tooltip")).to_have_text(
         "2015-09-12 10:00 to 11:00 UTC: 4, expected 2–1, flagged"  # noqa: RUF001

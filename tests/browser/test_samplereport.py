@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 from kstoolkit.pipeline.run import load_run
+from tests.browser.judged import serious
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,7 +72,9 @@ def test_it_prints_on_five_pages_of_a4(page: Page) -> None:
 
 
 def words(page: Page) -> Counter[str]:
-    return Counter(page.inner_text("body").split())
+    """What is read, without the charts: those of a screen live, which print can't."""
+    charts = Counter(" ".join(page.locator(".living").all_inner_texts()).split())
+    return Counter(page.inner_text("body").split()) - charts
 
 
 def test_all_words_of_the_screen_are_printed(page: Page) -> None:
@@ -82,6 +86,36 @@ def test_all_words_of_the_screen_are_printed(page: Page) -> None:
     page.reload()
     page.emulate_media(media="print")  # with all that was folded
     assert on_screen - contents == words(page)
+
+
+def test_charts_that_live_say_what_those_say_that_stand_still(page: Page) -> None:
+    assert page.locator(".lives").count() == page.locator("article .strips").count() == 16
+    for chart in page.locator(".living").all():
+        still = chart.locator(".still .strips > div:not(.axis)")
+        levels = [each.text_content() or "" for each in still.locator(".level").all()]
+        figures = [each.locator("div div").all_text_contents() for each in still.all()]
+        told = [f"{name} · {', '.join(said)}" for name, said in zip(levels, figures, strict=True)]
+        lives = chart.locator(".kst-view .label").all_inner_texts()
+        assert [re.sub(r", \d+ flagged$", "", each) for each in lives] == told
+    flagged = page.locator(".kst-view rect.flagged").count()
+    assert flagged >= page.locator(".kst-view .v-flag").count() > 0
+
+
+def test_a_chart_is_hovered_zoomed_and_reset_and_judged_by_another(page: Page) -> None:
+    chart = page.locator(".living").first
+    bar = chart.locator("rect.flagged").first
+    bar.hover()
+    expect(chart.get_by_role("tooltip")).to_contain_text("172, expected 1–4, flagged")  # noqa: RUF001
+    before = bar.get_attribute("width")
+    bar.click()
+    expect(chart.get_by_role("button", name="All time")).to_be_visible()
+    assert chart.locator("rect.flagged").first.get_attribute("width") != before
+    chart.locator(".kst-view svg").first.dblclick()
+    expect(chart.get_by_role("button", name="All time")).to_be_hidden()
+    chart.get_by_role("application").focus()
+    page.keyboard.press("ArrowRight")
+    expect(chart.locator(".heard")).to_contain_text("2026-03-04")
+    assert serious(page, "body") == []
 
 
 def test_every_incident_stands_there_as_a_sentence_and_every_user_once(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+from base64 import b64encode
 from html.parser import HTMLParser
+
+from kstoolkit.views.parts import source
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -19,7 +24,7 @@ HOSTILE = [
 VOID = {"br", "hr", "img", "link", "meta"}
 HTML = {"a", "article", "bdi", "body", "code", "dd", "div", "dl", "dt", "figcaption", "figure"}
 HTML |= {"h1", "h2", "h3", "h4", "head", "header", "html", "li", "main", "nav", "ol", "p", "pre"}
-HTML |= {"details", "section", "span", "style", "summary", "time", "title", "ul"} | VOID
+HTML |= {"details", "script", "section", "span", "style", "summary", "time", "title", "ul"} | VOID
 TABLES = {"caption", "table", "tbody", "td", "th", "thead", "tr"}
 DRAWINGS = {"clippath", "defs", "g", "path", "rect", "svg", "text", "use"}
 DRAWINGS |= {"image", "pattern", "tspan"}
@@ -34,6 +39,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
+        self.scripts: list[tuple[str | None, str]] = []
         self.feed(html)
         self.close()
         assert self.open == []
@@ -50,7 +56,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open[-1:] != ["style"]:
+        if self.open[-1:] == ["script"]:
+            self.scripts.append((self.elements[-1][1].get("type"), data))
+        elif self.open[-1:] != ["style"]:
             self.words.append(data)
 
     @property
@@ -61,8 +69,24 @@ class Page(HTMLParser):
         return [attrs[name] or "" for _, attrs in self.elements if name in attrs]
 
 
+def check_scripts(page: Page) -> None:
+    """Check that but one script runs, ours, which the policy names; others are data."""
+    (policy,) = [attrs["content"] for _, attrs in page.elements if attrs.get("http-equiv")]
+    allowed = re.findall("script-src ([^;]*)", policy or "")
+    data = [text for kind, text in page.scripts if kind == "application/json"]
+    run = [text for kind, text in page.scripts if kind is None]
+    assert len(data) + len(run) == len(page.scripts)
+    assert all(isinstance(json.loads(each), dict) and "<" not in each for each in data)
+    assert bool(run) == bool(data)
+    digest = b64encode(hashlib.sha256(run[0].encode()).digest()).decode() if run else ""
+    assert allowed == ([f"'sha256-{digest}'"] if run else ["'none'"])
+    assert all(text.startswith(source("view.js")) for text in run)
+    assert len(run) <= 1
+
+
 def check_harmless(page: Page) -> None:
     assert {tag for tag, _ in page.elements} <= HTML | TABLES | DRAWINGS
+    check_scripts(page)
     names = {name for _, attrs in page.elements for name in attrs}
     assert not {name for name in names if name.startswith("on")}
     assert all(source.startswith("data:image/png;base64,") for source in page.values("src"))
