@@ -167,6 +167,10 @@ class CheckpointError(UserError):
 class EnvironmentFault(UserError):
     """Something missing on this machine: Java, Spark, a package."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what a notebook shows: no traceback helps to mend a machine."""
+        return [str(self)]
+
 
 class FormatError(KstoolkitError):
     """Bytes that are not what they should be."""
@@ -276,6 +280,5 @@ def guessed(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def to_stderr(line: str) -> None:
-    """Print a line to stderr, where it is in the way of no result."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    """Print a line to stderr, where it is in the way of no result; in a notebook, to stdout."""
+    print(line, file=sys.stdout if hasattr(sys.stderr, "pub_thread") else sys.stderr, flush=True)

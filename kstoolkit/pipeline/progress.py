@@ -23,10 +23,7 @@ _LINE = "{desc}: {elapsed}{postfix}"
 
 
 class _CellLine:
-    """A line below a cell of a notebook, for a bar; in the end nothing is left of it.
-
-    What went to stderr would stay there as a box in red, were it the blanks that wipe a bar out.
-    """
+    """A line below a cell of a notebook, for a bar; in the end nothing is left of it."""
 
     encoding = "utf-8"  # as tqdm asks, before it draws a bar with more than ASCII
 
@@ -47,11 +44,9 @@ class _CellLine:
         """Do nothing: it is shown already."""
 
 
-def _place(*, shown: bool) -> Any:
-    """Return where a bar goes: to stderr, and in a notebook below the cell."""
-    shell = sys.modules.get("IPython.core.getipython")  # loaded already, if this is a notebook
-    kernel = None if shell is None else getattr(shell.get_ipython(), "kernel", None)
-    return sys.stderr if kernel is None or not shown else _CellLine()
+def _in_notebook() -> bool:
+    """Return whether what goes to stderr is a box in red, be it blanks that wipe a bar out."""
+    return hasattr(sys.stderr, "pub_thread")
 
 
 class Progress:
@@ -66,7 +61,7 @@ class Progress:
             unit="B",
             unit_scale=True,
             disable=not shown,
-            file=_place(shown=shown),
+            file=_CellLine() if shown and _in_notebook() else sys.stderr,
             dynamic_ncols=True,
             leave=False,
             bar_format=_LINE,
@@ -93,9 +88,9 @@ class Progress:
             )
 
     def say(self, line: str) -> None:
-        """Print a line on stderr, beside the bar; also where none is shown."""
+        """Print a line on stderr, in a notebook on stdout; also where no bar is shown."""
         with self._lock:
-            self._bar.write(line, file=sys.stderr)
+            self._bar.write(line, file=sys.stdout if _in_notebook() else sys.stderr)
 
     def reach(self, done_bytes: int) -> None:
         """Take in how many bytes of the input are done."""

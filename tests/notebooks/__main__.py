@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import nbformat
 from nbclient import NotebookClient
 
-from tests.notebooks.running import FOLDER, WARNINGS, complaints_of, laid_out
+from tests.notebooks.running import FOLDER, WARNINGS, complaints_of, is_notice, laid_out, pictures_of
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -28,6 +28,8 @@ def refresh(name: str) -> None:
     if complaints := complaints_of(notebook):
         sys.stderr.write(f"{complaints}\n")
     _tidy(notebook)
+    for picture in pictures_of(notebook):
+        (FOLDER / "pictures" / f"{name}.png").write_bytes(picture)
     nbformat.write(notebook, FOLDER / f"{name}.ipynb")  # type: ignore[no-untyped-call]
 
 
@@ -50,17 +52,17 @@ def _run(path: Path) -> NotebookNode:
 
 
 def _tidy(notebook: NotebookNode) -> None:
-    """Leave out what says when and where it ran, and bars of progress."""
+    """Leave out what says when and where it ran, notices, and bars of progress."""
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [each for each in cell.outputs if not _is_bar(each)]
+            cell.outputs = [e for e in cell.outputs if not (_is_bar(e) or is_notice(e))]
 
 
 def _is_bar(output: NotebookNode) -> bool:
-    """Return whether it went to stderr, or is a line below the cell that nothing stands in."""
-    return output.get("name") == "stderr" or output.get("data") == {"text/plain": ""}
+    """Return whether it is a line below the cell that nothing stands in."""
+    return bool(output.get("data") == {"text/plain": ""})
 
 
 if __name__ == "__main__":

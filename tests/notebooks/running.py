@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from base64 import b64decode
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,15 +13,16 @@ import psutil
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["FOLDER", "WARNINGS", "complaints_of", "laid_out", "running_for"]
+__all__ = [
+    *("FOLDER", "WARNINGS", "complaints_of", "is_notice", "laid_out", "pictures_of", "running_for")
+]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
 # Plain "error" would hit the kernel's own end, too.
 WARNINGS = "error,default::PendingDeprecationWarning"
-PROGRESS = re.compile(r"\d+%\|")
 # What is fetched or made for Kafka is said, wherever it is the first time.
-NOTICE = re.compile(r"Downloading |Made the topic |The connector to Kafka of Spark ")
+NOTICE = re.compile(r"Download(ing|ed) |Made the topic |The connector to Kafka of Spark ")
 
 
 def laid_out(folder: Path) -> Path:
@@ -46,19 +48,24 @@ def running_for(path: Path) -> list[str]:
 
 
 def complaints_of(notebook: NotebookNode) -> str:
-    """Return what the cells wrote to stderr, less bars of progress and notices: warnings, mostly.
-
-    A bar is written over itself; what stands there in the end is what counts.
-    """
+    """Return what the cells wrote to stderr, which is a box in red: nothing may."""
     told = [
-        line.rpartition("\r")[2].strip()
+        each["text"]
         for cell in notebook.cells
-        for line in _stderr_of(cell).replace("\x1b[A", "").split("\n")
+        for each in cell.get("outputs", ())
+        if each.get("name") == "stderr"
     ]
-    said = [line for line in told if line and not PROGRESS.search(line)]
-    return "\n".join(line for line in said if not NOTICE.match(line))
+    return "".join(told).strip()
 
 
-def _stderr_of(cell: NotebookNode) -> str:
-    outputs = [each for each in cell.get("outputs", ()) if each.get("name") == "stderr"]
-    return "".join(each["text"] for each in outputs)
+def is_notice(output: NotebookNode) -> bool:
+    """Return whether an output only says what was fetched or made, the first time on a machine."""
+    lines = output["text"].splitlines() if output.get("name") == "stdout" else []
+    return bool(lines) and all(NOTICE.match(line) for line in lines)
+
+
+def pictures_of(notebook: NotebookNode) -> list[bytes]:
+    """Return the picture that a notebook begins with, of the cell that is tagged for it."""
+    tagged = [each for each in notebook.cells if "picture" in each.metadata.get("tags", ())]
+    found = [each["data"] for cell in tagged for each in cell.outputs if "data" in each]
+    return [b64decode(each["image/png"]) for each in found if "image/png" in each][:1]

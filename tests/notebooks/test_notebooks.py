@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.notebooks.running import FOLDER, complaints_of, running_for
+from tests.notebooks.running import FOLDER, complaints_of, is_notice, pictures_of, running_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
-IMPORTED = {"kstoolkit", "matplotlib", "pandas", "pyspark"}
-FROM_PYTHON = {"atexit", "datetime", "pathlib", "time"}
+IMPORTED = {"IPython", "kstoolkit", "matplotlib", "pandas", "psutil", "pyspark"}
+FROM_PYTHON = {"atexit", "datetime", "importlib", "pathlib", "subprocess", "sys", "time"}
 MOST_CODE_CELLS = 12
 LARGEST_BYTES = 1_500_000
 PLACE = re.compile(r"(?<![\w.:/])/(?:tmp|work|home|root|usr|opt|var|Users|private)/[\w.-]+")
@@ -45,8 +45,16 @@ def kept(name: str) -> NotebookNode:
     return read
 
 
-def test_there_are_ten_numbered_notebooks() -> None:
-    assert sorted(int(name.partition("_")[0]) for name in NAMES) == list(range(1, 11))
+def test_there_are_fourteen_numbered_notebooks() -> None:
+    assert sorted(int(name.partition("_")[0]) for name in NAMES) == list(range(1, 15))
+
+
+def test_a_picture_before_the_first_cell_is_what_a_cell_came_to(
+    name: str, kept: NotebookNode
+) -> None:
+    path = FOLDER / "pictures" / f"{name}.png"
+    begins_with = f"](pictures/{name}.png)" in kept.cells[0].source
+    assert ([path.read_bytes()] if begins_with else []) == pictures_of(kept)
 
 
 def test_the_index_names_every_notebook_by_its_title(name: str, kept: NotebookNode) -> None:
@@ -96,24 +104,23 @@ def test_no_plot_is_kept_as_a_white_card_on_a_dark_page(kept: NotebookNode) -> N
     assert not [each for each in outputs if "needs_background" in each.get("metadata", {})]
 
 
-def test_a_warning_is_a_complaint_and_a_bar_that_went_is_none() -> None:
-    told = ["\rcounting: 00:01", "\r" + 20 * " " + "\r", "100%|████| 3/3 [00:01<00:00]\n"]
-    warned = "x.py:1: UserWarning: of two\n  told()\n"
-    outputs = [{"name": "stderr", "text": text} for text in [*told, warned]]
+def test_whatever_went_to_stderr_is_a_complaint() -> None:
     printed = {"name": "stdout", "text": "done"}
-    assert complaints_of(_of_one_cell([*outputs, printed])) == "x.py:1: UserWarning: of two\ntold()"
-    assert complaints_of(_of_one_cell([*outputs[:-1], printed])) == ""
+    warned = {"name": "stderr", "text": "x.py:1: UserWarning: of two\n"}
+    assert complaints_of(_of_one_cell([printed, warned])) == "x.py:1: UserWarning: of two"
+    assert complaints_of(_of_one_cell([printed])) == ""
 
 
-def test_a_notice_of_what_is_fetched_for_kafka_is_no_complaint() -> None:
-    told = [
-        "Downloading kafka-clients 3.9.2 into the cache.\n",
+def test_a_notice_of_what_is_fetched_for_kafka_is_not_kept() -> None:
+    notices = [
+        "Downloading kafka-clients 3.9.2 into the cache.\nDownloaded 4 jars, 9.5 MiB.\n",
         "The connector to Kafka of Spark 9.9.9 is out of reach. That of 4.2.0 stands in.\n",
         "Made the topic 'counts': 4 partitions, cleanup by compact.\n",
-        "Kafka can't be read.\n",
     ]
-    outputs = [{"name": "stderr", "text": "".join(told)}]
-    assert complaints_of(_of_one_cell(outputs)) == "Kafka can't be read."
+    others = ["Kafka can't be read.\n", f"{notices[0]}Kafka can't be read.\n", ""]
+    outputs = [{"name": "stdout", "text": text} for text in [*notices, *others]]
+    told = [is_notice(each) for each in _of_one_cell(outputs).cells[0].outputs]
+    assert told == [True] * 3 + [False] * 3
 
 
 def test_what_outlives_its_kernel_is_seen(tmp_path: Path) -> None:

@@ -71,7 +71,28 @@ def test_in_a_notebook_the_bar_is_below_the_cell_and_leaves_nothing_on_stderr() 
     cell = nbformat.v4.new_code_cell(IN_A_CELL)  # type: ignore[no-untyped-call]
     notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
     NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
-    told = {each.get("name", each.output_type): each for each in cell.outputs}
-    assert told["stderr"].text == "by the way\n"
-    assert told["stdout"].text.startswith("meanwhile: counting:")
-    assert told["display_data"].data == {"text/plain": ""}
+    *told, bar = sorted(cell.outputs, key=lambda each: each.output_type == "display_data")
+    assert {each.name for each in told} == {"stdout"}, "stderr would be a box in red"
+    said = "".join(each.text for each in told)
+    assert said.startswith("by the way\nmeanwhile: counting:")
+    assert bar.data == {"text/plain": ""}
+
+
+NOT_THERE = """
+import sys
+sys.modules["confluent_kafka"] = None
+import kstoolkit as kst
+kst.ensure_topic("counts", bootstrap="127.0.0.1:1")
+"""
+
+
+def test_a_notebook_tells_what_a_machine_lacks_without_a_traceback() -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    cell = nbformat.v4.new_code_cell(NOT_THERE)  # type: ignore[no-untyped-call]
+    notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
+    NotebookClient(notebook, kernel_name="python3", timeout=60, allow_errors=True).execute()
+    assert [each.traceback for each in cell.outputs] == [
+        ["The package confluent-kafka is missing.\nHint: Run: pip install 'kstoolkit[kafka]'"]
+    ]
