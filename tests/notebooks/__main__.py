@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 import nbformat
 from nbclient import NotebookClient
 
-from tests.notebooks.running import FOLDER, WARNINGS, complaints_of, is_notice, laid_out, pictures_of
+from tests.notebooks.running import (
+    FOLDER,
+    WARNINGS,
+    complaints_of,
+    is_notice,
+    laid_out,
+    pictures_of,
+)
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

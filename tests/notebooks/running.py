@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 __all__ = [
-    *("FOLDER", "WARNINGS", "complaints_of", "is_notice", "laid_out", "pictures_of", "running_for")
+    "FOLDER",
+    "WARNINGS",
+    "complaints_of",
+    "is_notice",
+    "laid_out",
+    "pictures_of",
+    "running_for",
 ]
 
 ROOT = Path(__file__).parents[2]
