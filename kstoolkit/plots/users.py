@@ -356,6 +356,7 @@ def _over_time(found: Records[UserCounts], ax: Axes | None) -> Axes:
 
 
 _MOST_POINTS, _MOST_STRIPS = 2_000, 8
+_DASHES = ("-", (0, (2.5, 0.8)), (0, (0.8, 0.8)))  # of what is sure, likely, a hint
 _SMALLEST, _LARGEST = 18.0, 110.0
 _KINDS = ("user", "window")
 
@@ -386,8 +387,8 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
 def plot_incidents(incidents: Incidents, *, ax: Axes | None = None) -> Axes:
     """Return incidents over time, a row for whom each is about: from its begin to its end.
 
-    Each certainty has a colour; open ones are thicker. Of more than 20 the foremost are drawn,
-    which the figure says.
+    What is likely is dashed, a hint dotted; open ones are thicker. Of more than 20 the foremost
+    are drawn, which the figure says.
     """
     if not len(incidents):
         return empty(new_axes(ax), "no incidents", "No incidents")
@@ -399,7 +400,7 @@ def plot_incidents(incidents: Incidents, *, ax: Axes | None = None) -> Axes:
     for number, grade in enumerate(CERTAINTIES):
         mine = [each for each in drawn if each.certainty == grade]
         if mine:
-            _draw_spans(axes, mine, names, LINES[number][0])
+            _draw_spans(axes, mine, names, _DASHES[number])
     notes = ["thick: open"] if OPEN in {each.state for each in drawn} else []
     notes += few_of("{} of {} incidents are drawn, the foremost", len(drawn), len(incidents))
     seen = f"{counted(len(incidents), 'incidents')}; first to look at: {shown(top[0].who)}"
@@ -455,13 +456,14 @@ def _found(findings: list[Finding]) -> Strip:
     )
 
 
-def _draw_spans(axes: Axes, some: list[Incident], names: list[str], color: str) -> None:
+def _draw_spans(axes: Axes, some: list[Incident], names: list[str], dashes: Any) -> None:
     rows = [names.index(each.who) for each in some]
     first, last = (days([getattr(each, n) for each in some]) for n in ("since_ms", "until_ms"))
     widths = [6.0 if each.state == OPEN else 2.5 for each in some]
     grade = some[0].certainty
     name = legend_name(f"{grade} ({len(some):,})")
-    axes.hlines(rows, first, last, color=color, linewidth=widths, label=name, zorder=3)
+    look: dict[str, Any] = {"color": FLAGGED, "linestyle": dashes, "linewidth": widths}
+    axes.hlines(rows, first, last, label=name, zorder=3, **look)
 
 
 def plot_what_if(found: WhatIf, *, ax: Axes | None = None) -> Axes:
