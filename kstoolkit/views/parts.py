@@ -101,9 +101,14 @@ def said(told: str) -> Part:
     return {"kind": "said", "text": seen(" ".join(told.split()), 600)} if told else {}
 
 
+def badge(text: str, tone: str) -> Part:
+    """Return how something stands, in a word or two."""
+    return {"kind": "badge", "text": seen(text, 300), "tone": tone}
+
+
 def facts(rows: Iterable[tuple[str, str]]) -> Part:
     """Return figures below what they are of."""
-    told = [[seen(what), seen(figure, 300)] for what, figure in rows]
+    told = [[seen(what), seen(figure, 1_000)] for what, figure in rows]
     return {"kind": "facts", "rows": told} if told else {}
 
 

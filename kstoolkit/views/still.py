@@ -33,6 +33,11 @@ def _sentence(part: Part) -> Html:
     return element("p", *told)
 
 
+def _tiles(part: Part) -> Html:
+    rows = [[each["label"], f"{each['text']} {each['note']}".strip()] for each in part["tiles"]]
+    return _rows([["what", "figure"], *rows], "")
+
+
 def _said(part: Part) -> Html:
     return element("p", part["text"])
 
@@ -79,7 +84,9 @@ def _cell(column: Part, row: int) -> str:
 
 def _rows(rows: list[list[str]], note: str) -> Html:
     head = element("tr", *(element("th", name, scope="col") for name in rows[0]))
-    body = [element("tr", *(element("td", isolated(each)) for each in row)) for row in rows[1:]]
+    body = [
+        element("tr", *(element("td", isolated(each, 1_000)) for each in row)) for row in rows[1:]
+    ]
     caption = [element("caption", note)] if note else []
     made = element("table", *caption, element("thead", head), element("tbody", joined(*body)))
     return element("div", made, class_="kst-scrolls")
@@ -89,6 +96,8 @@ _DRAWN: dict[str, Callable[[Part], Html]] = {
     "table": _table,
     "sentence": _sentence,
     "said": _said,
+    "badge": _said,
+    "tiles": _tiles,
     "facts": _facts,
     "cards": _cards,
     "picture": _picture,

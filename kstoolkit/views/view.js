@@ -605,6 +605,23 @@ class Strips {
 
 const pieces = told => told.map(([text, isName]) => isName ? element("bdi", {}, text) : text);
 
+/** A figure's course, as a line that tells each of its values. */
+function spark({ label, times, values }, view) {
+  if (values.length < 2) return null;
+  const most = Math.max(...values, 1e-9), [from, to] = [times[0], times.at(-1)];
+  const x = ms => 100 * (ms - from) / Math.max(to - from, 1), y = value => 23 - 21 * value / most;
+  const points = values.map((value, at) => `${x(times[at])},${y(value)}`).join(" ");
+  const said = at => `${moment(times[at])} UTC: ${number(values[at])}`;
+  const hover = event => {
+    const ms = from + (to - from) * event.offsetX / event.currentTarget.clientWidth;
+    const at = placeAbove(times, ms) - 1;
+    view.tip(event, [said(Math.max(at, 0))]);
+  };
+  return shape("svg", { class: "v-spark", viewBox: "0 0 100 24", preserveAspectRatio: "none",
+    role: "img", "aria-label": `${label}, from ${said(0)} to ${said(values.length - 1)}`,
+    onpointermove: hover, onpointerleave: () => view.untip() }, shape("polyline", { points }));
+}
+
 function folded(unknown) {
   if (!unknown?.length) return "";
   return element("details", {}, element("summary", {}, "Unknown, and why"),
@@ -617,6 +634,10 @@ const PLAIN = {
   said: part => [element("p", { class: "said", role: "status" }, part.text)],
   facts: part => [element("dl", {}, ...part.rows.map(([what, figure]) =>
     element("div", {}, element("dt", {}, what), element("dd", {}, figure)))), folded(part.unknown)],
+  badge: part => [element("span", { class: `badge ${part.tone}`, role: "status" }, part.text)],
+  tiles: (part, view) => part.tiles.map(each => element("div", { class: "tile" },
+    element("div", { class: "label" }, each.label), element("b", {}, each.text),
+    element("div", { class: "label" }, each.note), spark(each, view))),
   cards: part => part.cards.map(each => element("article", {}, element("h5", {}, each.title),
     element("dl", {}, ...each.rows.map(([what, told]) => element("div", {}, element("dt", {}, what),
       element("dd", {}, told)))))),

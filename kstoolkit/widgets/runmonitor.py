@@ -3,37 +3,36 @@
 from __future__ import annotations
 
 import time
-from threading import Condition, Event, Lock
-from typing import TYPE_CHECKING
+from threading import Condition, Event
+from typing import TYPE_CHECKING, Any
 
 from ipywidgets import BoundedFloatText
 
 from kstoolkit.errors import KstoolkitError
-from kstoolkit.markup import Html, shortened
+from kstoolkit.findings.incidents import Incidents
+from kstoolkit.markup import Html, joined, shortened
+from kstoolkit.pipeline.run import sampled_letters
 from kstoolkit.pipeline.status import RunState, RunWatch
-from kstoolkit.widgets.panel import (
-    FIRST_LOOK_SECONDS,
-    Background,
-    Panel,
-    Shown,
-    button,
-    pictures,
-    table_html,
-    wrapping,
-)
+from kstoolkit.views.findings import People
+from kstoolkit.views.parts import badge, buttons, sentence
+from kstoolkit.views.runs import figures, letters, samples, tiles
+from kstoolkit.views.still import still
+from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Background, Face, Panel
 
 if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.status import RunStatus
+    from kstoolkit.views.parts import Part
 
 
+_COLUMNS = (
+    ("badge", "buttons", "said", "tiles", "figures"),
+    ("people", "incident", "letters", "samples"),
+)
+_LOOK, _STOP, _KEEP = "look", "stop", "keep"
 _TICK_SECONDS = 0.1
 _CONFIRM_SECONDS = 10.0
-_DRAWING_SHARE = 0.1
-"""How much of the time drawing may take, as it takes that from the notebook's cells."""
-_SIZE_INCHES = (7.2, 3.5)
-_LONGEST_FIGURE = 1_000
-"""Characters: a sentence with the number of each reason for a dead letter, and there are ten."""
+_MOST_SAMPLES = 20
 _LABELS = {"description_width": "initial"}
 
 
@@ -63,36 +62,68 @@ class RunMonitor(Panel):
         self._status: RunStatus | None = None
         self._asked_at: float | None = None
         self._failed = False
-        self._wanted, self._looks, self._showing = Event(), Condition(), Lock()
+        self._wanted, self._looks = Event(), Condition()
         self._begun = self._shown = 0
-        self._drawn: RunStatus | None = None
-        self._drawn_at = self._drawing_took = 0.0
-        self._said, self._figures, self._plot = Shown(), Shown(), Shown()
-        self._looking, self._stopping = Background(self._said.say), Background(self._said.say)
-        self._make_controls(seconds)
-        row = wrapping(self.every, self.again, self.button, self.keep)
-        name = shortened(run.folder.path.name, 60)
-        children = [row, self._said, self._figures, self._plot]
-        super().__init__(f"Run {name}", children, self._static)
-        self.on_close(self._stopping.close)
-        self.on_close(self._looking.close)
-        self._figures.say("Reading how the run stands …")
-        self._looking.start(self._keep_looking)
-        with self._looks:
-            self._looks.wait_for(lambda: self._shown > 0, FIRST_LOOK_SECONDS)
-
-    def _make_controls(self, seconds: float) -> None:
+        self._people, self._read_at = People(Incidents.none()), -1
+        self.face = Face(_COLUMNS, self._heard)
+        self._looking, self._stopping = Background(self._say), Background(self._say)
         self.every = BoundedFloatText(
             value=seconds, min=0.2, max=3600, step=0.5, description="Look every, s", style=_LABELS
         )
         self.every.tooltip = "Seconds between two looks"
-        self.again = button("Look now", "Look without waiting", self._wanted.set)
-        tip = "End it; it can be started again"
-        self.button = button("Stop the run", tip, self._ask_or_stop)
-        self.keep = button("Keep counting", "Do not stop it", self._keep_counting)
-        self.keep.layout.display = "none"
-        self.button.disabled = self._run.query is None
         self.every.observe(lambda _: self._wanted.set(), "value")
+        name = shortened(run.folder.path.name, 60)
+        super().__init__(f"Run {name}", [self.face, self.every], self._static)
+        self.on_close(self._stopping.close)
+        self.on_close(self._looking.close)
+        self._say("Reading how the run stands …")
+        self._offer()
+        self._looking.start(self._keep_looking)
+        with self._looks:
+            self._looks.wait_for(lambda: self._shown > 0, FIRST_LOOK_SECONDS)
+
+    def _say(self, sentence: str) -> None:
+        self.face.say("said", sentence)
+
+    def _offer(self) -> None:
+        """Offer what can be done now."""
+        ended = self._run.query is None or self._is(RunState.STOPPED) or self._stopping.is_busy
+        stop = {"name": _STOP, "label": "Stop the run", "title": "End it; it can be started again"}
+        made: list[Part] = [{"name": _LOOK, "label": "Look now", "title": "Look without waiting"}]
+        made.append(stop | {"disabled": ended})
+        if self._asked_at is not None:
+            made[-1] = stop | {"label": "Really stop it"}
+            made.append({"name": _KEEP, "label": "Keep counting", "title": "Do not stop it"})
+        self.face.put("buttons", buttons("The run", *made))
+
+    def _is(self, state: RunState) -> bool:
+        return self._status is not None and self._status.state is state
+
+    def _heard(self, told: dict[str, Any]) -> None:
+        if "chosen" in told and told["chosen"][0] == "people":
+            self._tell(int(told["chosen"][1]))
+        name, what = told.get("pressed", ("", None))
+        if name == "letters":
+            self._open(str(what))
+        elif what == _LOOK:
+            self._wanted.set()
+        elif what == _STOP:
+            self._ask_or_stop()
+        elif what == _KEEP:
+            self._keep_counting()
+
+    def _tell(self, row: int) -> None:
+        """Tell a user's foremost incident."""
+        if 0 <= row < len(self._people):
+            first = self._people.of(row)[0]
+            self.face.put("incident", sentence(first.sentence, first.who, first.peak.what))
+
+    def _open(self, reason: str) -> None:
+        """Show some dead letters of a reason as they came."""
+        with self.face.telling("said"):
+            count = {reason: self._status.dead_letters.get(reason, 0)} if self._status else {}
+            found = sampled_letters(self._run.folder.path, count, _MOST_SAMPLES)
+            self.face.put("samples", samples(reason, found))
 
     @property
     def status(self) -> RunStatus | None:
@@ -115,15 +146,15 @@ class RunMonitor(Panel):
     def stop(self) -> None:
         """Stop the run, without asking; wait for it with :meth:`wait`."""
         if self._run.query is None:
-            self._said.say("Only the process that counts can stop this run.")
+            self._say("Only the process that counts can stop this run.")
             return
         if self.is_closed:
             self._run.stop()
             return
-        self._settle()
-        self.button.disabled = True
-        self._said.say("Stopping: the micro-batch that runs comes to its end …")
+        self._asked_at = None
+        self._say("Stopping: the micro-batch that runs comes to its end …")
         self._stopping.start(self._stop)
+        self._offer()
 
     def wait(self) -> None:
         """Wait until a run that is being stopped has ended."""
@@ -131,7 +162,7 @@ class RunMonitor(Panel):
 
     def _stop(self, _: Event) -> None:
         self._run.stop()
-        self._said.say("Stopped. Started again, it goes on from the last whole batch.")
+        self._say("Stopped. Started again, it goes on from the last whole batch.")
         self._wanted.set()
 
     def _ask_or_stop(self) -> None:
@@ -139,32 +170,25 @@ class RunMonitor(Panel):
             self.stop()
             return
         self._asked_at = time.monotonic()
-        self.button.description, self.button.button_style = "Really stop it", "danger"
-        self.keep.layout.display = ""
-        self._said.say("Stop the run? Press once more to stop it.")
+        self._say("Stop the run? Press once more to stop it.")
+        self._offer()
 
     def _keep_counting(self) -> None:
-        self._settle()
-        self._said.put(Html())
-
-    def _settle(self) -> None:
         self._asked_at = None
-        self.button.description, self.button.button_style = "Stop the run", ""
-        self.keep.layout.display = "none"
+        self._say("")
+        self._offer()
 
     def _keep_looking(self, stop: Event) -> None:
         while not stop.is_set():
-            is_wanted = self._wanted.is_set()
             self._wanted.clear()
             self._begun += 1
             try:
                 self._run.folder.check()
                 status = self._watch.look()
-                with self._showing:
-                    self._show(status, is_wanted=is_wanted)
+                self._show(status)
             except (KstoolkitError, OSError) as error:  # the next look may be a better one
                 self._failed = True
-                self._said.say(f"This look failed, and older figures are shown: {error}")
+                self._say(f"This look failed, and older figures are shown: {error}")
             with self._looks:
                 self._shown = self._begun
                 self._looks.notify_all()
@@ -186,36 +210,33 @@ class RunMonitor(Panel):
         ended = {RunState.STOPPED, RunState.FAILED}
         return self._status is not None and self._status.state in ended
 
-    def _show(self, status: RunStatus, *, is_wanted: bool) -> None:
-        before, self._status = self._status, status
-        if self._failed:
+    def _show(self, status: RunStatus) -> None:
+        is_first, self._status = self._status is None, status
+        if self._failed or is_first:
             self._failed = False
-            self._said.put(Html())
+            self._say("")
         if status.state is RunState.STOPPED:
-            self._settle()
-            self.button.disabled = True
+            self._asked_at = None
         if status.state is RunState.FAILED:
-            self._said.say(f"{self._run.failure()} Stop the run to let go of its folder.")
-        told = table_html(("what", "figure"), status.rows(), longest=_LONGEST_FIGURE)
-        self._figures.put(told)
-        is_new = before is None or before.state is not status.state
-        rested = time.monotonic() - self._drawn_at
-        if is_wanted or is_new or rested > self._drawing_took / _DRAWING_SHARE:
-            self._draw(status)
-
-    def _draw(self, status: RunStatus) -> None:
-        began = time.monotonic()
-        self._plot.draw(lambda ax: status.plot(ax=ax), _SIZE_INCHES)
-        self._drawn = status
-        self._drawn_at = time.monotonic()
-        self._drawing_took = self._drawn_at - began
+            self._say(f"{self._run.failure()} Stop the run to let go of its folder.")
+        with self.face.hold_sync():
+            self.face.put("badge", badge(dict(status.rows())["state"], status.state.name.lower()))
+            self.face.put("tiles", tiles(status))
+            self.face.put("figures", figures(status))
+            self.face.put("letters", letters(status.dead_letters))
+            self._offer()
+        if status.findings and status.num_batches != self._read_at:
+            self._read_at = status.num_batches
+            self._people = People(self._run.incidents())
+            self.face.put("people", self._people.table())
 
     def __repr__(self) -> str:
         told = "not looked at yet" if self._status is None else repr(self._status)[10:-1]
         return f"RunMonitor({told})"
 
     def _static(self) -> Html:
-        with self._showing:  # figures and plot of one look
-            if self._status is not None and self._drawn is not self._status:
-                self._draw(self._status)
-            return pictures(self._said, self._figures, self._plot)
+        from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
+
+        names = [name for names in _COLUMNS for name in names]
+        parts = [still(self.face.part(name)) for name in names]
+        return joined(*parts, Html() if self._status is None else picture(self._status.plot))

@@ -14,7 +14,7 @@ from kstoolkit.pipeline.failure import RestartLog
 from kstoolkit.pipeline.status import RunState
 from kstoolkit.widgets.runmonitor import RunMonitor
 from tests.pipeline.harness import source, until, write_lines
-from tests.plots.made import made_run
+from tests.plots.made import found, made_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,6 +49,19 @@ def figure(monitor: RunMonitor, what: str) -> str:
     return dict(monitor.status.rows())[what]
 
 
+def press(monitor: RunMonitor, *told: str) -> None:
+    monitor.face._handle_custom_msg({"pressed": list(told)}, [])
+
+
+def button(monitor: RunMonitor, name: str) -> dict[str, Any] | None:
+    made = monitor.face.part("buttons")["buttons"]
+    return next((each for each in made if each["name"] == name), None)
+
+
+def said(monitor: RunMonitor) -> str:
+    return str(monitor.face.part("said").get("text", ""))
+
+
 def events_are(monitor: RunMonitor, number: int) -> bool:
     return monitor.status is not None and monitor.status.events == number
 
@@ -71,18 +84,20 @@ class TestOfALiveRun:
             assert figure(monitor, "state memory").endswith("iB")
             assert figure(monitor, "dead letters").endswith(" 1")
             assert repr(monitor).startswith("RunMonitor(counting, 5 events in ")
-            monitor.button.click()
-            assert monitor.button.description == "Really stop it"
-            monitor.keep.click()
+            press(monitor, "buttons", "stop")
+            assert (button(monitor, "stop") or {})["label"] == "Really stop it"
+            press(monitor, "buttons", "keep")
             assert run.is_active
-            assert (monitor.button.description, monitor._said.value) == ("Stop the run", "")
-            monitor.button.click()
-            monitor.button.click()
+            assert (button(monitor, "stop") or {})["label"] == "Stop the run"
+            assert said(monitor) == ""
+            assert button(monitor, "keep") is None
+            press(monitor, "buttons", "stop")
+            press(monitor, "buttons", "stop")
             monitor.wait()
             monitor.look()
             assert figure(monitor, "state") == "stopped"
-            assert "Started again" in monitor._said.value
-            assert monitor.button.disabled
+            assert "Started again" in said(monitor)
+            assert (button(monitor, "stop") or {})["disabled"]
             until(lambda: not monitor._looking.is_busy, "the end of looking")
             monitor.look()
             assert "<img " in monitor.static_html()
@@ -95,21 +110,13 @@ class TestOfALiveRun:
         assert not monitor._stopping.is_busy
         assert not run.folder.is_held()
 
-    def test_a_look_that_is_asked_for_is_drawn_too_however_long_that_takes(
-        self, start: Callable[..., Run]
-    ) -> None:
-        with RunMonitor(start(), seconds=60) as monitor:
-            monitor._drawing_took = 3_600.0
-            monitor.look()
-            assert monitor._drawn is monitor.status
-
     def test_closing_it_lets_the_run_go_on(self, start: Callable[..., Run]) -> None:
         run = start()
         monitor = RunMonitor(run, seconds=60)
         monitor.close()
         assert run.is_active
         assert not monitor._looking.is_busy
-        assert monitor.button.comm is None
+        assert monitor.face.comm is None
 
     def test_a_run_that_failed_says_why_and_stopping_it_lets_go_of_its_folder(
         self, start: Callable[..., Run], tmp_path: Path
@@ -128,7 +135,7 @@ class TestOfALiveRun:
             until(lambda: monitor.status and monitor.status.state is RunState.FAILED, "its end")
             monitor.look()
             assert figure(monitor, "state").startswith("failed: Spark gave up: ")
-            assert "Nothing is lost" in monitor._said.value
+            assert "Nothing is lost" in said(monitor)
             assert run.folder.is_held()
             monitor.stop()
             monitor.wait()
@@ -143,9 +150,9 @@ class TestOfALiveRun:
             until(lambda: events_are(monitor, 5), "5 events in the panel")
             assert figure(monitor, "state") == "counting, in another process"
             until(lambda: "unknown" not in figure(monitor, "state rows"), "state that was kept")
-            assert monitor.button.disabled
+            assert (button(monitor, "stop") or {})["disabled"]
             monitor.stop()
-            assert "Only the process that counts can stop" in monitor._said.value
+            assert "Only the process that counts can stop" in said(monitor)
             assert run.is_active
             run.stop()
             monitor.look()
@@ -164,7 +171,7 @@ def test_a_folder_is_watched_and_named_as_text(ended: Run) -> None:
         assert "300 in 3 batches" in monitor.static_html()
         assert "<b>" not in monitor.static_html()
         assert "&lt;b&gt;out" in monitor.static_html()
-        assert monitor.button.disabled
+        assert (button(monitor, "stop") or {})["disabled"]
 
 
 def test_a_run_that_was_started_again_says_how_often_and_why_the_last_time(ended: Run) -> None:
@@ -190,7 +197,7 @@ def test_looking_now_does_not_wait_for_the_time(ended: Run) -> None:
     with RunMonitor(ended, seconds=3600) as monitor:
         monitor.look()
         first = monitor.status
-        monitor.again.click()
+        press(monitor, "buttons", "look")
         until(lambda: monitor.status is not first, "another look", seconds=10)
 
 
@@ -201,11 +208,11 @@ def test_a_look_that_fails_is_said_and_the_next_one_may_do(ended: Run) -> None:
         kept = place.read_text()
         place.write_text("nonsense")
         monitor.look()
-        assert "run.json is damaged" in monitor._said.value
+        assert "run.json is damaged" in said(monitor)
         place.write_text(kept)
         before = monitor.status
         until(lambda: monitor.status is not before, "a look that does")
-        until(lambda: monitor._said.value == "", "nothing to complain of")
+        until(lambda: said(monitor) == "", "nothing to complain of")
 
 
 def test_it_appears_at_once_and_closing_ends_its_thread(ended: Run) -> None:
@@ -236,3 +243,41 @@ def test_the_number_of_every_reason_for_dead_letters_is_seen(tmp_path: Path) -> 
         monitor.look()
         for number in numbers.values():
             assert f"{number:,}" in monitor.static_html()
+
+
+def test_tiles_have_the_figures_of_the_status_and_their_course(ended: Run) -> None:
+    with RunMonitor(ended) as monitor:
+        monitor.look()
+        assert monitor.status is not None
+        rows = dict(monitor.status.rows())
+        tiles = {each["label"]: each for each in monitor.face.part("tiles")["tiles"]}
+        assert list(tiles) == ["events/s", "last batch", "lag", "findings reported"]
+        for name, tile in tiles.items():
+            assert rows[name].startswith(tile["text"])
+            assert tile["note"] in rows[name]
+        assert tiles["events/s"]["values"] == [200.0] * 3
+        assert tiles["lag"]["values"] == []
+        told = dict(monitor.face.part("figures")["rows"])
+        assert told["waiting"] == rows["waiting"]
+        assert told["state memory"].startswith(rows["state memory"])
+
+
+def test_incidents_are_listed_and_told_and_dead_letters_opened(tmp_path: Path) -> None:
+    told = [MicroBatch(0, 0, 1.0, events=8, findings=2, dead_letters={"no_time": 1})]
+    found_in = [found(), found(user="<i>Bo", count=7, log10_probability=-3.0)]
+    run = made_run(tmp_path / "out", findings=found_in, batches=told, reasons=["no_time"])
+    with RunMonitor(run, seconds=3600) as monitor:
+        monitor.look()
+        people = monitor.face.part("people")["columns"][0]
+        assert people["words"] == ["Anna", "<i>Bo"]
+        monitor.face._handle_custom_msg({"chosen": ["people", 1]}, [])
+        sentence = "".join(text for text, _ in monitor.face.part("incident")["told"])
+        assert sentence.startswith("<i>Bo did “read” 7 times")
+        (letter,) = monitor.face.part("letters")["buttons"]
+        assert letter["label"] == f"{REASONS['no_time']}: 1"
+        press(monitor, "letters", "no_time")
+        samples = monitor.face.part("samples")
+        assert samples["columns"][0]["words"] == ["no_time"]
+        assert "&lt;i&gt;Bo" in monitor.static_html()
+        monitor.look()
+        assert monitor.face.part("samples") == samples, "a look closes nothing"
