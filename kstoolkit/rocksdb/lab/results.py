@@ -151,8 +151,9 @@ class Trial(Record):
 
     def unlike(self, was: LoggedWork) -> str | None:
         """Return what it has most off, under the store's own profile, if by over 25 %, and why."""
+        flushes = sorted((self.num_flushes - 1, was.num_flushes, self.num_flushes + 1))[1]
         now = {
-            "flushes are": self.num_flushes / was.num_flushes,
+            "flushes are": flushes / was.num_flushes,  # one more or less tells nothing
             "flushed bytes are": self.flush_bytes / max(was.flush_bytes, 1),
             "write amplification is": (self.write_amplification or 0.0) / was.write_amplification,
             "stalls are": max(self.stalls, _FEW_STALLS) / max(was.stalls, _FEW_STALLS),
