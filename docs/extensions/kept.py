@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")
+WRITTEN = re.compile(r'<a href="\.\./out/[^"]*">(.*?)</a>')
+"""A link to what a notebook wrote, which lies beside it and is no page."""
 
 PAGES = {
     "CHANGELOG.md": "reference/changelog.md",
@@ -70,6 +72,10 @@ def led(kept: Path, page: Path) -> str:
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = LINK.sub(partial(link, kept, page), "".join(cell["source"]))
+        for output in cell.get("outputs", ()):
+            if "text/html" in output.get("data", {}):
+                told = "".join(output["data"]["text/html"])
+                output["data"]["text/html"] = WRITTEN.sub(r"\1", told)
     return json.dumps(notebook, ensure_ascii=False, indent=1)
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 IMPORTED = {"IPython", "kstoolkit", "matplotlib", "pandas", "psutil", "pyspark"}
-FROM_PYTHON = {"atexit", "datetime", "importlib", "pathlib", "subprocess", "sys", "time"}
+FROM_PYTHON = {
+    *("atexit", "datetime", "importlib", "pathlib", "subprocess", "sys", "time", "tracemalloc")
+}
 MOST_CODE_CELLS = 12
 LARGEST_BYTES = 1_500_000
 PLACE = re.compile(r"(?<![\w.:/])/(?:tmp|work|home|root|usr|opt|var|Users|private)/[\w.-]+")
@@ -97,6 +99,15 @@ def test_kept_outputs_name_no_place_of_a_machine_and_no_error(kept: NotebookNode
     assert not PLACE.findall(told)
     assert TRACEBACK not in told
     assert complaints_of(kept) == ""
+
+
+def test_answers_are_markdown_tables_and_plots_not_printed_prose_nor_reprs(
+    kept: NotebookNode,
+) -> None:
+    outputs = [output for cell in kept.cells for output in cell.get("outputs", ())]
+    assert [each.text for each in outputs if each.output_type == "stream"] == []
+    bare = [each.data for each in outputs if set(each.data) == {"text/plain"}]
+    assert bare == []
 
 
 def test_no_plot_is_kept_as_a_white_card_on_a_dark_page(kept: NotebookNode) -> None:
