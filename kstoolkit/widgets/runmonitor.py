@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ipywidgets import BoundedFloatText
 
 from kstoolkit.errors import KstoolkitError
-from kstoolkit.findings.incidents import Incidents
 from kstoolkit.markup import Html, joined, shortened
 from kstoolkit.pipeline.run import sampled_letters
 from kstoolkit.pipeline.status import RunState, RunWatch
@@ -64,7 +63,8 @@ class RunMonitor(Panel):
         self._failed = False
         self._wanted, self._looks = Event(), Condition()
         self._begun = self._shown = 0
-        self._people, self._read_at = People(Incidents.none()), -1
+        self._people: People | None = None
+        self._read_at = -1
         self.face = Face(_COLUMNS, self._heard)
         self._looking, self._stopping = Background(self._say), Background(self._say)
         self.every = BoundedFloatText(
@@ -114,7 +114,7 @@ class RunMonitor(Panel):
 
     def _tell(self, row: int) -> None:
         """Tell a user's foremost incident."""
-        if 0 <= row < len(self._people):
+        if self._people is not None and 0 <= row < len(self._people):
             first = self._people.of(row)[0]
             self.face.put("incident", sentence(first.sentence, first.who, first.peak.what))
 
