@@ -140,8 +140,8 @@ def test_another_profile_costs_what_it_costs_who_writes_the_same_to_it(
     with open_store(tmp_path / "mine") as store, open_store(tmp_path / "other") as real:
         [would] = kst.compare_profiles(kst.Workload.from_log(store), [small], progress=False)
         true = logged_work(real)
-    assert off(true.num_flushes, would.num_flushes) < 0.1
-    assert off(true.flush_bytes, would.flush_bytes) < 0.1
+    assert abs(true.num_flushes - would.num_flushes) <= 1, "of eight: where the last one ends"
+    assert off(true.flush_bytes, would.flush_bytes) < 0.15
     assert off(true.write_amplification, would.write_amplification) < 0.25
     assert off(true.peak_sst_bytes, would.peak_sst_bytes) < 0.25
 
