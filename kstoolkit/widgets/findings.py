@@ -146,7 +146,7 @@ class FindingsPanel(Panel):
             self._look_into(*told["window"][1:])
         name, what = told.get("pressed", ("", None))
         if name == "which":
-            self._look_at(self._of[int(what)])
+            self._look_at(self._of[min(int(what), len(self._of) - 1)])
         elif what == _AGAIN:
             self.refresh()
         elif what == _RAW:
