@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ColumnError, ConfigurationError
+from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.events.event import Columns, Limits, is_plain
 from kstoolkit.events.files import Ledger, read_events
 from kstoolkit.findings.finding import DISTINCT, Choice, Findings, expected, of_actions
@@ -281,12 +281,12 @@ def user_events(
     """Return a user's events in a stretch of time, as the files in the ledger have them now."""
     settings, ledger = of
     columns = Columns.of(**settings.columns)
-    if settings.feed != "files" or not is_plain(columns):
+    if settings.feed != "files" or settings.time != "event" or not is_plain(columns):
         message = f"Events of {settings.source} can't be read once more: they are no plain files."
         raise ConfigurationError(message, hint="Counts and findings are kept; events are not.")
     found, until = [_EVENTS.empty_table()], time.monotonic() + within_s
     for each in Ledger(ledger).entries(0, sys.maxsize):
-        with suppress(OSError, ColumnError):  # damaged, gone, or another one by now
+        with suppress(OSError, InputError):  # damaged, gone, or another one by now
             found += _events_of(each, columns, user, span_ms)
         if sum(map(len, found)) >= most or time.monotonic() > until:
             break
@@ -301,7 +301,7 @@ def _events_of(
         is_then = (good.time_ms >= span_ms[0]) & (good.time_ms < span_ms[1])
         rows = pa.array(np.flatnonzero(np.asarray(pc.equal(good.users, user)) & is_then))
         actions = good.actions.take(rows).cast(pa.string())
-        told = in_words(actions, len(columns.parts or "1"))
+        told = actions if columns.parts is None else in_words(actions, len(columns.parts))
         times = pa.array(good.time_ms).take(rows).cast(_EVENTS.types[0])
         found.append(
             pa.table(

@@ -42,8 +42,10 @@ _POLICY = (
 _LIVE = """
 for (const held of document.querySelectorAll(".living")) {
   const view = new View(held, [["part"]], () => {});
-  held.classList.add("lives");
-  view.put("part", JSON.parse(held.querySelector("script").textContent));
+  try {
+    view.put("part", JSON.parse(held.querySelector("script").textContent));
+    held.classList.add("lives");
+  } catch { view.close(); }
 }
 """
 _LIVING = "living"

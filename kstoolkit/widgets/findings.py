@@ -175,7 +175,14 @@ class FindingsPanel(Panel):
         with self.face.telling("said"):
             window = self._run.settings.cascade.levels[level]
             counters = self._run.changelog.counters(window.size_ms, users={self._chosen.user})
-            self._window = (start_ms, start_ms + window.size_ms)
+            ends = counters.end_ms  # of sessions, the last event's time
+            is_here = counters.start_ms == start_ms
+            end_ms = (
+                start_ms + window.size_ms
+                if ends is None
+                else int(ends[is_here].max(initial=start_ms)) + 1
+            )
+            self._window = (start_ms, end_ms)
             self.face.put("done", done(counters, start_ms, _when(*self._window)))
             ask = {"name": _RAW, "label": "Events", "title": "Read them once more from their files"}
             self.face.put("raw", buttons("Raw events", ask))
