@@ -135,6 +135,7 @@ class RunStatus(Viewed):
             ("last batch", "none yet" if newest is None else _parts_text(newest)),
             ("lag", self._lag()),
             ("waiting", self._waiting()),
+            ("backlog", f"unknown ({NO_BATCH})" if newest is None else _by_name(newest.backlog)),
             ("late", _by_name(self.late)),
             ("dead letters", _by_name(dead)),
             ("findings reported", format_count(self.findings)),

@@ -112,12 +112,12 @@ def facts(rows: Iterable[tuple[str, str]]) -> Part:
     return {"kind": "facts", "rows": told} if told else {}
 
 
-def buttons(label: str, *made: Part) -> Part:
-    """Return buttons beside each other.
+def buttons(label: str, *made: Part, head: bool = False) -> Part:
+    """Return buttons beside each other, below their label if ``head``.
 
     Each has a ``label``, and may have a ``name``, ``title``, ``disabled`` and ``pressed``.
     """
-    return {"kind": "buttons", "label": label, "buttons": list(made)} if made else {}
+    return {"kind": "buttons", "label": label, "head": head, "buttons": list(made)} if made else {}
 
 
 def picture(src: str, alt: str, width: int) -> Part:

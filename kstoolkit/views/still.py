@@ -38,6 +38,11 @@ def _tiles(part: Part) -> Html:
     return _rows([["what", "figure"], *rows], "")
 
 
+def _buttons(part: Part) -> Html:
+    told = ([each["label"]] for each in part["buttons"])
+    return _rows([[part["label"]], *told], "") if part["head"] else Html()
+
+
 def _said(part: Part) -> Html:
     return element("p", part["text"])
 
@@ -98,6 +103,7 @@ _DRAWN: dict[str, Callable[[Part], Html]] = {
     "said": _said,
     "badge": _said,
     "tiles": _tiles,
+    "buttons": _buttons,
     "facts": _facts,
     "cards": _cards,
     "picture": _picture,

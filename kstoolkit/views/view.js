@@ -21,7 +21,7 @@ const shape = (tag, attributes = {}, ...children) =>
   furnished(document.createElementNS(SVG, tag), attributes, children);
 
 const number = value => value.toLocaleString("en-US");
-const moment = ms => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
+const moment = (ms, length = 16) => new Date(ms).toISOString().slice(0, length).replace("T", " ");
 const clock = ms => new Date(ms).toISOString().slice(11, 16);
 
 function between(start, end) {
@@ -40,6 +40,15 @@ function ticksOf([from, to], most) {
   const ticks = [];
   for (let at = Math.ceil(from / step) * step; at <= to; at += step) ticks.push(at);
   return [ticks, step];
+}
+
+/** Change a place, and have the focus where it was in it; at what is before, if that is gone. */
+function keepingFocus(place, change) {
+  const all = () => [...place.querySelectorAll("button, input, [tabindex]")];
+  const at = all().indexOf(document.activeElement);
+  change();
+  if (at >= 0 && !place.contains(document.activeElement))
+    all().slice(0, at + 1).reverse().find(each => !each.disabled)?.focus({ preventScroll: true });
 }
 
 /** First place in a sorted list whose value is above the given one. */
@@ -148,6 +157,7 @@ class Table {
   }
 
   put(part) {
+    const isFirst = !this.part;
     this.part = part;
     this.span = this.spanned(part);
     this.grid.setAttribute("aria-label", part.label);
@@ -160,7 +170,7 @@ class Table {
     this.putChips();
     this.chosen = part.chosen ?? -1;
     this.filter();
-    this.reveal();
+    if (isFirst) this.reveal();
   }
 
   spanned(part) {
@@ -273,11 +283,10 @@ class Table {
   }
 
   heads() {
-    const held = [...this.head.querySelectorAll("button")].indexOf(document.activeElement);
     const widths = this.seen.map(([each]) => each.width ?? "minmax(4em, 1fr)").join(" ");
     this.element.style.setProperty("--columns", widths);
     this.element.style.setProperty("--least", `${this.seen.length > 6 ? 7.2 * this.seen.length : 0}em`);
-    this.head.replaceChildren(...this.seen.map(([each, place]) => {
+    keepingFocus(this.head, () => this.head.replaceChildren(...this.seen.map(([each, place]) => {
       const [by, way] = this.sorted ?? [], sign = by !== place ? "" : way > 0 ? " ▲" : " ▼";
       const sort = by !== place ? "none" : way > 0 ? "ascending" : "descending";
       const head = element("div", { role: "columnheader", class: `cell c-${each.kind}`, "aria-sort": sort },
@@ -285,8 +294,7 @@ class Table {
           each.label + sign));
       if (each.kind === "spans") this.timeHead(head, each);
       return head;
-    }));
-    if (held >= 0) this.head.querySelectorAll("button")[held]?.focus();
+    })));
   }
 
   timeHead(head, column) {
@@ -309,7 +317,6 @@ class Table {
     if (move) this.span.move(move);
     if (!move && !this.span.heeds(event.key)) return;
     taken(event);
-    this.head.querySelector(".brush")?.focus();
   }
 
   draw() {
@@ -396,7 +403,7 @@ class Table {
     this.view.send({ chosen: [this.name, row] });
   }
 
-  mark(row) { this.chosen = row; this.reveal(); this.draw(); }
+  mark(row) { if (row !== this.chosen) { this.chosen = row; this.reveal(); this.draw(); } }
 
   /** Scroll so that the chosen row is seen. */
   reveal() {
@@ -605,21 +612,48 @@ class Strips {
 
 const pieces = told => told.map(([text, isName]) => isName ? element("bdi", {}, text) : text);
 
-/** A figure's course, as a line that tells each of its values. */
-function spark({ label, times, values }, view) {
-  if (values.length < 2) return null;
-  const most = Math.max(...values, 1e-9), [from, to] = [times[0], times.at(-1)];
-  const x = ms => 100 * (ms - from) / Math.max(to - from, 1), y = value => 23 - 21 * value / most;
-  const points = values.map((value, at) => `${x(times[at])},${y(value)}`).join(" ");
-  const said = at => `${moment(times[at])} UTC: ${number(values[at])}`;
-  const hover = event => {
-    const ms = from + (to - from) * event.offsetX / event.currentTarget.clientWidth;
-    const at = placeAbove(times, ms) - 1;
-    view.tip(event, [said(Math.max(at, 0))]);
+/** A figure with its course, of which a value is told where one points, or goes by arrows. */
+function tileOf(view) {
+  const [label, note] = [0, 1].map(() => element("div", { class: "label" })), text = element("b");
+  let of = null, ms = null;
+  const last = () => of.times.length - 1;
+  const at = () => ms === null ? last() : Math.max(placeAbove(of.times, ms) - 1, 0);
+  const share = place => (of.times[place] - of.times[0]) / Math.max(of.times[last()] - of.times[0], 1);
+  const told = () => `${moment(of.times[at()], 19)} UTC: ${of.texts[at()]}`;
+  const draw = () => {
+    line.toggleAttribute("hidden", of.values.length < 2);
+    if (of.values.length < 2) return;
+    const most = Math.max(...of.values, 1e-9), x = 100 * share(at());
+    const points = of.values.map((value, place) => `${100 * share(place)},${26 - 24 * value / most}`);
+    line.replaceChildren(shape("line", { class: "base", x1: 0, x2: 100, y1: 27, y2: 27 }),
+      shape("polyline", { points: points.join(" ") }),
+      ms === null ? "" : shape("line", { class: "cross", x1: x, x2: x, y1: 0, y2: 28 }));
+    const said = { label: `${of.label}, its course`, valuemax: last(), valuenow: at(), valuetext: told() };
+    for (const [name, value] of Object.entries(said)) line.setAttribute(`aria-${name}`, value);
   };
-  return shape("svg", { class: "v-spark", viewBox: "0 0 100 24", preserveAspectRatio: "none",
-    role: "img", "aria-label": `${label}, from ${said(0)} to ${said(values.length - 1)}`,
-    onpointermove: hover, onpointerleave: () => view.untip() }, shape("polyline", { points }));
+  const point = (to, event) => {
+    ms = to;
+    draw();
+    if (ms === null) view.untip(); else view.tip(event, [told()]);
+  };
+  const key = event => {
+    const to = { ArrowLeft: at() - 1, ArrowRight: at() + 1, Home: 0, End: last() }[event.key];
+    if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    taken(event);
+    const place = Math.min(Math.max(to, 0), last()), box = line.getBoundingClientRect();
+    point(of.times[place], { clientX: box.left + share(place) * box.width, clientY: box.bottom });
+  };
+  const line = shape("svg", { class: "v-spark", viewBox: "0 0 100 28", preserveAspectRatio: "none",
+    role: "slider", tabindex: 0, "aria-valuemin": 0, "data-lm-suppress-shortcuts": "true", onkeydown: key,
+    onpointermove: event => point(of.times[0] + (of.times[last()] - of.times[0]) * event.offsetX
+      / (line.clientWidth || 1), event), onpointerleave: () => point(null), onblur: () => point(null) });
+  const tile = element("div", { class: "tile" }, label, text, note, line);
+  return given => {
+    of = given;
+    [label.textContent, text.textContent, note.textContent] = [of.label, of.text, of.note];
+    draw();
+    return tile;
+  };
 }
 
 function folded(unknown) {
@@ -635,28 +669,26 @@ const PLAIN = {
   facts: part => [element("dl", {}, ...part.rows.map(([what, figure]) =>
     element("div", {}, element("dt", {}, what), element("dd", {}, figure)))), folded(part.unknown)],
   badge: part => [element("span", { class: `badge ${part.tone}`, role: "status" }, part.text)],
-  tiles: (part, view) => part.tiles.map(each => element("div", { class: "tile" },
-    element("div", { class: "label" }, each.label), element("b", {}, each.text),
-    element("div", { class: "label" }, each.note), spark(each, view))),
+  tiles: (part, view, name, held) => part.tiles.map((each, place) => (held[place] ??= tileOf(view))(each)),
   cards: part => part.cards.map(each => element("article", {}, element("h5", {}, each.title),
     element("dl", {}, ...each.rows.map(([what, told]) => element("div", {}, element("dt", {}, what),
       element("dd", {}, told)))))),
   picture: part => [element("img", { src: part.src, alt: part.alt, width: part.width })],
-  buttons: (part, view, name) => [element("div", { class: "bar", role: "group", "aria-label": part.label },
+  buttons: (part, view, name) => [part.head ? element("div", { class: "label" }, part.label) : "",
+    element("div", { class: "bar", role: "group", "aria-label": part.label },
     ...part.buttons.map((each, place) => element("button", { type: "button", title: each.title,
       disabled: each.disabled, "aria-pressed": each.pressed === undefined ? null : String(each.pressed),
       onclick: () => view.send({ pressed: [name, each.name ?? place] }) }, each.label)))],
 };
 
+/** What is drawn in one place; `held` are pieces of it that stay as their figures change. */
 class Plain {
-  constructor(view, name) { this.view = view; this.name = name; this.element = element("section"); }
+  constructor(view, name) { this.view = view; this.name = name; this.held = []; this.element = element("section"); }
 
   put(part) {
-    const held = this.element.contains(document.activeElement)
-      ? [...this.element.querySelectorAll("button")].indexOf(document.activeElement) : -1;
     this.element.className = part.kind;
-    this.element.replaceChildren(...(PLAIN[part.kind]?.(part, this.view, this.name) ?? []));
-    if (held >= 0) this.element.querySelectorAll("button")[held]?.focus();
+    const made = PLAIN[part.kind]?.(part, this.view, this.name, this.held) ?? [], now = this.element.childNodes;
+    if (made.length !== now.length || made.some((each, at) => each !== now[at])) this.element.replaceChildren(...made);
   }
 }
 
@@ -689,7 +721,7 @@ class View {
       held.kind = part.kind;
       held.slot.replaceChildren(held.drawn.element);
     }
-    held.drawn.put(part);
+    keepingFocus(held.slot, () => held.drawn.put(part));
   }
 
   mark(name, row) { this.parts.get(name)?.drawn?.mark?.(row); }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from threading import Condition, Event
+from collections import deque
+from threading import Condition, Event, RLock
 from typing import TYPE_CHECKING, Any
 
 from ipywidgets import BoundedFloatText
@@ -13,12 +14,13 @@ from kstoolkit.markup import Html, joined, shortened
 from kstoolkit.pipeline.run import sampled_letters
 from kstoolkit.pipeline.status import RunState, RunWatch
 from kstoolkit.views.findings import People
-from kstoolkit.views.parts import badge, buttons, sentence
+from kstoolkit.views.parts import badge, buttons, said, sentence
 from kstoolkit.views.runs import figures, letters, samples, tiles
 from kstoolkit.views.still import still
 from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Background, Face, Panel
 
 if TYPE_CHECKING:
+    from kstoolkit.findings.incidents import Incident
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.status import RunStatus
     from kstoolkit.views.parts import Part
@@ -31,7 +33,9 @@ _COLUMNS = (
 _LOOK, _STOP, _KEEP = "look", "stop", "keep"
 _TICK_SECONDS = 0.1
 _CONFIRM_SECONDS = 10.0
-_MOST_SAMPLES = 20
+_READING_SHARE = 0.1
+"""How much of the time reading incidents may take, as it takes that from the notebook's cells."""
+_MOST_SAMPLES, _MOST_LAGS = 20, 300
 _LABELS = {"description_width": "initial"}
 
 
@@ -63,8 +67,12 @@ class RunMonitor(Panel):
         self._failed = False
         self._wanted, self._looks = Event(), Condition()
         self._begun = self._shown = 0
+        self._lags: deque[tuple[int, int]] = deque(maxlen=_MOST_LAGS)
         self._people: People | None = None
-        self._read_at = -1
+        self._chosen: Incident | None = None
+        self._opened: str | None = None  # the reason whose dead letters are shown
+        self._read_at, self._rests_until = -1, 0.0
+        self._lock = RLock()
         self.face = Face(_COLUMNS, self._heard)
         self._looking, self._stopping = Background(self._say), Background(self._say)
         self.every = BoundedFloatText(
@@ -73,7 +81,7 @@ class RunMonitor(Panel):
         self.every.tooltip = "Seconds between two looks"
         self.every.observe(lambda _: self._wanted.set(), "value")
         name = shortened(run.folder.path.name, 60)
-        super().__init__(f"Run {name}", [self.face, self.every], self._static)
+        super().__init__(f"Run {name}", [self.every, self.face], self._static)
         self.on_close(self._stopping.close)
         self.on_close(self._looking.close)
         self._say("Reading how the run stands …")
@@ -87,7 +95,8 @@ class RunMonitor(Panel):
 
     def _offer(self) -> None:
         """Offer what can be done now."""
-        ended = self._run.query is None or self._is(RunState.STOPPED) or self._stopping.is_busy
+        stopped = self._status is not None and self._status.state is RunState.STOPPED
+        ended = self._run.query is None or stopped or self._stopping.is_busy
         stop = {"name": _STOP, "label": "Stop the run", "title": "End it; it can be started again"}
         made: list[Part] = [{"name": _LOOK, "label": "Look now", "title": "Look without waiting"}]
         made.append(stop | {"disabled": ended})
@@ -96,34 +105,32 @@ class RunMonitor(Panel):
             made.append({"name": _KEEP, "label": "Keep counting", "title": "Do not stop it"})
         self.face.put("buttons", buttons("The run", *made))
 
-    def _is(self, state: RunState) -> bool:
-        return self._status is not None and self._status.state is state
-
     def _heard(self, told: dict[str, Any]) -> None:
-        if "chosen" in told and told["chosen"][0] == "people":
-            self._tell(int(told["chosen"][1]))
         name, what = told.get("pressed", ("", None))
-        if name == "letters":
-            self._open(str(what))
-        elif what == _LOOK:
-            self._wanted.set()
-        elif what == _STOP:
-            self._ask_or_stop()
-        elif what == _KEEP:
-            self._keep_counting()
-
-    def _tell(self, row: int) -> None:
-        """Tell a user's foremost incident."""
-        if self._people is not None and 0 <= row < len(self._people):
-            first = self._people.of(row)[0]
-            self.face.put("incident", sentence(first.sentence, first.who, first.peak.what))
+        with self._lock:
+            if "chosen" in told:
+                self.face.mark(*told["chosen"])
+                self._tell(told["chosen"][1])
+            elif name == "letters":
+                self._open(str(what))
+            elif what == _LOOK:
+                self._wanted.set()
+            elif what == _STOP:
+                self._ask_or_stop()
+            elif what == _KEEP:
+                self._keep_counting()
 
     def _open(self, reason: str) -> None:
-        """Show some dead letters of a reason as they came."""
-        with self.face.telling("said"):
-            count = {reason: self._status.dead_letters.get(reason, 0)} if self._status else {}
-            found = sampled_letters(self._run.folder.path, count, _MOST_SAMPLES)
-            self.face.put("samples", samples(reason, found))
+        """Show some dead letters of a reason as they came, or none if they are shown."""
+        counts = {} if self._status is None else self._status.dead_letters
+        self._opened = None if reason == self._opened else reason
+        self.face.put("samples", {})
+        self.face.put("letters", letters(counts, self._opened))
+        if self._opened is not None:
+            with self.face.telling("samples"):
+                number, out = counts.get(reason, 0), self._run.folder.path
+                found = sampled_letters(out, {reason: number}, _MOST_SAMPLES)
+                self.face.put("samples", samples(number, found))
 
     @property
     def status(self) -> RunStatus | None:
@@ -180,12 +187,14 @@ class RunMonitor(Panel):
 
     def _keep_looking(self, stop: Event) -> None:
         while not stop.is_set():
+            is_wanted = self._wanted.is_set()
             self._wanted.clear()
             self._begun += 1
             try:
                 self._run.folder.check()
                 status = self._watch.look()
                 self._show(status)
+                self._read_incidents(status, is_wanted=is_wanted)
             except (KstoolkitError, OSError) as error:  # the next look may be a better one
                 self._failed = True
                 self._say(f"This look failed, and older figures are shown: {error}")
@@ -219,16 +228,37 @@ class RunMonitor(Panel):
             self._asked_at = None
         if status.state is RunState.FAILED:
             self._say(f"{self._run.failure()} Stop the run to let go of its folder.")
-        with self.face.hold_sync():
-            self.face.put("badge", badge(dict(status.rows())["state"], status.state.name.lower()))
-            self.face.put("tiles", tiles(status))
+        if status.lag_ms is not None:
+            self._lags.append((status.at_ms, status.lag_ms))
+        with self._lock, self.face.hold_sync():  # all of it in one message
+            self.face.put("badge", badge(status.state, status.state.name.lower()))
+            self.face.put("tiles", tiles(status, self._lags))
             self.face.put("figures", figures(status))
-            self.face.put("letters", letters(status.dead_letters))
+            self.face.put("letters", letters(status.dead_letters, self._opened))
             self._offer()
-        if status.findings and status.num_batches != self._read_at:
-            self._read_at = status.num_batches
-            self._people = People(self._run.incidents())
-            self.face.put("people", self._people.table())
+
+    def _read_incidents(self, status: RunStatus, *, is_wanted: bool) -> None:
+        """Show incidents as they are, if a batch has ended since; the one that is told stays."""
+        began = time.monotonic()
+        rests = began < self._rests_until and not (is_wanted or self._has_ended())
+        if rests or status.num_batches == self._read_at:
+            return
+        with self.face.telling("people"):  # marks that make no sense hide no figures
+            people = People(self._run.incidents()) if status.findings else None
+            table = people.table() if people else said("No incident so far.")
+            self._read_at, took = status.num_batches, time.monotonic() - began
+            self._rests_until = began + took / _READING_SHARE
+            with self._lock, self.face.hold_sync():
+                row = people.row_of(self._chosen) if people and self._chosen else None
+                self._people, self.face.chosen = people, {}  # the table tells: its rows are others
+                self.face.put("people", table | {"chosen": row})
+                self._tell(row)
+
+    def _tell(self, row: int | None) -> None:
+        """Tell the foremost incident of a row of the table."""
+        of = self._people
+        self._chosen = told = of.of(row)[0] if of and row is not None and row < len(of) else None
+        self.face.put("incident", sentence(told.sentence, told.who, told.peak.what) if told else {})
 
     def __repr__(self) -> str:
         told = "not looked at yet" if self._status is None else repr(self._status)[10:-1]
@@ -238,5 +268,6 @@ class RunMonitor(Panel):
         from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
 
         names = [name for names in _COLUMNS for name in names]
-        parts = [still(self.face.part(name)) for name in names]
+        with self._lock:  # parts of one look
+            parts = [still(self.face.part(name)) for name in names]
         return joined(*parts, Html() if self._status is None else picture(self._status.plot))

@@ -104,17 +104,32 @@ def made_run(
     )
     write(out / "changelog", 0, counts)
     if findings:
-        table = pa.Table.from_pylist(list(findings), FINDINGS_SCHEMA)
-        pq.write_table(table, _batch(out, "findings") / "part-00000-3600000.parquet")
-        BatchFolders(out / "findings").mark(0, 0)
+        add_findings(out, findings)
     if reasons:
-        table = pa.Table.from_batches([letters(reasons, [*reasons])])
-        pq.write_table(table, _batch(out, "dead_letters") / "part-00000.parquet")
-        BatchFolders(out / "dead_letters").mark(0, 0)
+        add_letters(out, reasons, reasons)
     for each in batches:
-        each.save(_batch(out, "statistics", each.batch))
-        BatchFolders(out / "statistics").mark(0, each.batch)
+        add_batch(out, each)
     return run
+
+
+def add_findings(out: Path, findings: Sequence[dict[str, Any]], number: int = 0) -> None:
+    """Have a batch of a made run report findings."""
+    table = pa.Table.from_pylist(list(findings), FINDINGS_SCHEMA)
+    pq.write_table(table, _batch(out, "findings", number) / "part-00000-3600000.parquet")
+    BatchFolders(out / "findings").mark(0, number)
+
+
+def add_letters(out: Path, reasons: Sequence[str], raws: Sequence[str]) -> None:
+    """Have the first batch of a made run keep dead letters."""
+    table = pa.Table.from_batches([letters(reasons, raws)])
+    pq.write_table(table, _batch(out, "dead_letters") / "part-00000.parquet")
+    BatchFolders(out / "dead_letters").mark(0, 0)
+
+
+def add_batch(out: Path, batch: MicroBatch) -> None:
+    """Have a batch of a made run end."""
+    batch.save(_batch(out, "statistics", batch.batch))
+    BatchFolders(out / "statistics").mark(0, batch.batch)
 
 
 def _batch(out: Path, kind: str, number: int = 0) -> Path:

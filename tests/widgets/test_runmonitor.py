@@ -14,7 +14,7 @@ from kstoolkit.pipeline.failure import RestartLog
 from kstoolkit.pipeline.status import RunState
 from kstoolkit.widgets.runmonitor import RunMonitor
 from tests.pipeline.harness import source, until, write_lines
-from tests.plots.made import found, made_run
+from tests.plots.made import add_batch, add_findings, found, made_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -245,39 +245,123 @@ def test_the_number_of_every_reason_for_dead_letters_is_seen(tmp_path: Path) -> 
             assert f"{number:,}" in monitor.static_html()
 
 
-def test_tiles_have_the_figures_of_the_status_and_their_course(ended: Run) -> None:
-    with RunMonitor(ended) as monitor:
+def tiles(monitor: RunMonitor) -> dict[str, dict[str, Any]]:
+    return {each["label"]: each for each in monitor.face.part("tiles")["tiles"]}
+
+
+def told(monitor: RunMonitor) -> str:
+    return "".join(text for text, _ in monitor.face.part("incident").get("told", ()))
+
+
+def users(monitor: RunMonitor) -> list[str]:
+    column = monitor.face.part("people")["columns"][0]
+    return [column["words"][code] for code in column["codes"]]
+
+
+def test_tiles_and_facts_have_the_figures_of_the_status(ended: Run) -> None:
+    with RunMonitor(ended, seconds=3600) as monitor:
         monitor.look()
         assert monitor.status is not None
         rows = dict(monitor.status.rows())
-        tiles = {each["label"]: each for each in monitor.face.part("tiles")["tiles"]}
-        assert list(tiles) == ["events/s", "last batch", "lag", "findings reported"]
-        for name, tile in tiles.items():
-            assert rows[name].startswith(tile["text"])
-            assert tile["note"] in rows[name]
-        assert tiles["events/s"]["values"] == [200.0] * 3
-        assert tiles["lag"]["values"] == []
+        assert list(tiles(monitor)) == ["events/s", "last batch", "lag", "findings reported"]
         told = dict(monitor.face.part("figures")["rows"])
-        assert told["waiting"] == rows["waiting"]
         assert told["state memory"].startswith(rows["state memory"])
+        assert "tenth batch" not in told["state memory"], "what is unknown falls for no reason"
+        assert rows.keys() == {"state", *tiles(monitor), *told}
+        assert {told[name] == rows[name] for name in told if name != "state memory"} == {True}
+        assert monitor.face.part("badge")["text"] == rows["state"]
 
 
-def test_incidents_are_listed_and_told_and_dead_letters_opened(tmp_path: Path) -> None:
-    told = [MicroBatch(0, 0, 1.0, events=8, findings=2, dead_letters={"no_time": 1})]
-    found_in = [found(), found(user="<i>Bo", count=7, log10_probability=-3.0)]
-    run = made_run(tmp_path / "out", findings=found_in, batches=told, reasons=["no_time"])
+def test_the_course_of_the_lag_grows_with_each_look(ended: Run) -> None:
+    with RunMonitor(ended, seconds=3600) as monitor:
+        monitor.look()
+        looks = len(tiles(monitor)["lag"]["values"])
+        assert looks > 0
+        monitor.look()
+        lag = tiles(monitor)["lag"]
+        assert len(lag["values"]) == looks + 1
+        assert monitor.status is not None
+        assert lag["values"][-1] == monitor.status.lag_ms
+        assert lag["times"][-1] == monitor.status.at_ms
+
+
+BO = found(user="<i>Bo", count=7, log10_probability=-3.0)
+
+
+def reported(number: int, findings: int = 1) -> MicroBatch:
+    return MicroBatch(number, 1_000 * number, 1.0, events=8, findings=findings)
+
+
+def test_incidents_are_read_again_once_a_batch_has_ended_and_the_choice_stays(
+    tmp_path: Path,
+) -> None:
+    run = made_run(tmp_path / "out", findings=[found(), BO], batches=[reported(0, 2)])
     with RunMonitor(run, seconds=3600) as monitor:
         monitor.look()
-        people = monitor.face.part("people")["columns"][0]
-        assert people["words"] == ["Anna", "<i>Bo"]
+        assert users(monitor) == ["Anna", "<i>Bo"]
+        assert (monitor.face.part("people")["chosen"], told(monitor)) == (None, "")
+        monitor.face._handle_custom_msg({"chosen": ["people", 2]}, [])
+        assert told(monitor) == "", "a row that is gone by now"
         monitor.face._handle_custom_msg({"chosen": ["people", 1]}, [])
-        sentence = "".join(text for text, _ in monitor.face.part("incident")["told"])
-        assert sentence.startswith("<i>Bo did “read” 7 times")
-        (letter,) = monitor.face.part("letters")["buttons"]
-        assert letter["label"] == f"{REASONS['no_time']}: 1"
+        assert told(monitor).startswith("<i>Bo did “read” 7 times")
+        assert "&lt;i&gt;Bo" in monitor.static_html()
+        add_findings(run.folder.path, [found(user="Zoe", log10_probability=-90.0)], 1)
+        before = monitor.face.part("people")
+        monitor.look()
+        assert monitor.face.part("people") == before, "no batch has ended since"
+        add_batch(run.folder.path, reported(1))
+        monitor.look()
+        assert users(monitor) == ["Zoe", "Anna", "<i>Bo"]
+        assert monitor.face.part("people")["chosen"] == 2
+        assert monitor.face.chosen == {}
+        assert told(monitor).startswith("<i>Bo did “read” 7 times")
+
+
+def test_no_incident_and_incidents_that_cannot_be_read_are_said_apart(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "out", batches=[reported(0, 0)])
+    with RunMonitor(run, seconds=3600) as monitor:
+        monitor.look()
+        assert monitor.face.part("people")["text"] == "No incident so far."
+        run.folder.marks.write_text("nonsense")
+        add_findings(run.folder.path, [BO])
+        add_batch(run.folder.path, reported(1))
+        monitor.look()
+        assert "is no TOML" in monitor.face.part("people")["text"]
+        assert tiles(monitor)["findings reported"]["text"] == "1", "the figures are new"
+        assert said(monitor) == ""
+        run.folder.marks.unlink()
+        monitor.look()
+        assert users(monitor) == ["<i>Bo"]
+
+
+def test_dead_letters_are_opened_as_they_came_and_closed(tmp_path: Path) -> None:
+    letters = {"no_time": 1, "no_user": 1}
+    batch = MicroBatch(0, 0, 1.0, events=8, dead_letters=letters)
+    run = made_run(tmp_path / "out", batches=[batch], reasons=[*letters])
+    with RunMonitor(run, seconds=3600) as monitor:
+        monitor.look()
+        made = monitor.face.part("letters")["buttons"]
+        assert [each["label"] for each in made] == [f"{REASONS[name]}: 1" for name in letters]
         press(monitor, "letters", "no_time")
         samples = monitor.face.part("samples")
-        assert samples["columns"][0]["words"] == ["no_time"]
-        assert "&lt;i&gt;Bo" in monitor.static_html()
+        assert samples["cards"] == [
+            {"title": "1 that differ, of 1", "rows": [["batch 0", "no_time"]]}
+        ]
+        assert "<bdi>no_time</bdi>" in monitor.static_html()
         monitor.look()
         assert monitor.face.part("samples") == samples, "a look closes nothing"
+        pressed = [each["pressed"] for each in monitor.face.part("letters")["buttons"]]
+        assert pressed == [True, False]
+        press(monitor, "letters", "no_time")
+        assert monitor.face.part("samples") == {}
+
+
+def test_dead_letters_that_are_gone_are_said_where_they_would_stand(tmp_path: Path) -> None:
+    batch = MicroBatch(0, 0, 1.0, events=8, dead_letters={"no_time": 1})
+    run = made_run(tmp_path / "out", batches=[batch], reasons=["no_time"])
+    with RunMonitor(run, seconds=3600) as monitor:
+        monitor.look()
+        (kept,) = (run.folder.path / "dead_letters").rglob("*.parquet")
+        kept.write_bytes(b"nonsense")
+        press(monitor, "letters", "no_time")
+        assert monitor.face.part("samples")["kind"] == "said"
