@@ -20,7 +20,7 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from math import log
@@ -756,6 +756,9 @@ def _settings(pipeline: Pipeline, source: Files | Frame | Topic) -> Settings:
         source=_in_words(source),
         min_count=pipeline.cascade.min_count,
         changelog=None if pipeline.changelog is None else str(pipeline.changelog.address),
+        reading={"limits": asdict(source.limits), "file_format": source.file_format}
+        if isinstance(source, Files)
+        else None,
     )
 
 

@@ -85,6 +85,8 @@ class Settings:
         The address of the changelog, where it is a topic.
     starting
         Of a topic of events: the offsets that the epoch begins with, if a reset said so.
+    reading
+        Of files: how the latest run read them, their ``limits`` and ``file_format``.
     """
 
     windows: tuple[str, ...]
@@ -102,6 +104,7 @@ class Settings:
     topic_id: str | None = None
     changelog: str | None = None
     starting: dict[str, int] | None = None
+    reading: dict[str, Any] | None = None
     written_by: str = field(default_factory=lambda: version("kstoolkit"))
 
     @property

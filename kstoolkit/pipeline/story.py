@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.event import Columns, Limits, is_plain
+from kstoolkit.events.event import Columns, Limits, is_plain, storable
 from kstoolkit.events.files import Ledger, read_events
 from kstoolkit.findings.finding import DISTINCT, Choice, Findings, expected, of_actions
 from kstoolkit.findings.marks import Marks
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _EXPECTED = ("expected_low", "expected_high", "ceiling")
 _Where: TypeAlias = "Mapping[str, str | None]"
 _MOST_SHARES, _MOST_EXPECTED = 10, 2
+_NO_FILES = "they came from no plain files, or are counted by when they came"
 _EVENTS = pa.schema(
     [("time", pa.timestamp("ms", "UTC")), ("action", pa.string()), ("file", pa.string())]
 )
@@ -99,6 +100,11 @@ class LevelCounts:
     def window_ends_ms(self) -> NDArray[np.int64]:
         """When each window, or session, ends, epoch ms UTC."""
         return self.times_ms + self.window.size_ms if self.ends_ms is None else self.ends_ms
+
+    def where(self, chosen: NDArray[np.bool_]) -> LevelCounts:
+        """Return it with some of its windows alone."""
+        names = ("times_ms", "counts", *([] if self.ends_ms is None else ["ends_ms"]))
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
 
     @property
     def expected(self) -> str:
@@ -281,34 +287,33 @@ def user_events(
     """Return a user's events in a stretch of time, as the files in the ledger have them now."""
     settings, ledger = of
     columns = Columns.of(**settings.columns)
-    if settings.feed != "files" or settings.time != "event" or not is_plain(columns):
-        message = f"Events of {settings.source} can't be read once more: they are no plain files."
+    read, is_plain_feed = settings.reading, settings.feed == "files" and is_plain(columns)
+    if read is None or not is_plain_feed or settings.time != "event":
+        why = "how they were read was not kept" if is_plain_feed and not read else _NO_FILES
+        message = f"Events of {settings.source} can't be read once more: {why}."
         raise ConfigurationError(message, hint="Counts and findings are kept; events are not.")
+    how = {"limits": Limits(**read["limits"]), "file_format": read["file_format"]}
     found, until = [_EVENTS.empty_table()], time.monotonic() + within_s
     for each in Ledger(ledger).entries(0, sys.maxsize):
         with suppress(OSError, InputError):  # damaged, gone, or another one by now
-            found += _events_of(each, columns, user, span_ms)
+            found += _events_of(each, columns, user, span_ms, how)
         if sum(map(len, found)) >= most or time.monotonic() > until:
             break
     return pa.concat_tables(found).slice(0, most).sort_by("time")
 
 
 def _events_of(
-    file: Admitted, columns: Columns, user: str, span_ms: tuple[int, int]
+    file: Admitted, columns: Columns, user: str, span_ms: tuple[int, int], how: dict[str, Any]
 ) -> list[pa.Table]:
     found = []
-    for good in read_events(file.path, columns, now_ms=file.admitted_ms, limits=Limits()):
+    for good in read_events(file.path, columns, now_ms=file.admitted_ms, **how):
         is_then = (good.time_ms >= span_ms[0]) & (good.time_ms < span_ms[1])
         rows = pa.array(np.flatnonzero(np.asarray(pc.equal(good.users, user)) & is_then))
         actions = good.actions.take(rows).cast(pa.string())
         told = actions if columns.parts is None else in_words(actions, len(columns.parts))
         times = pa.array(good.time_ms).take(rows).cast(_EVENTS.types[0])
-        found.append(
-            pa.table(
-                [times, told, pa.nulls(len(rows)).cast(pa.string()).fill_null(file.path)],
-                schema=_EVENTS,
-            )
-        )
+        files = pa.array([storable(file.path)] * len(rows), pa.string())
+        found.append(pa.table([times, told, files], schema=_EVENTS))
     return found
 
 

@@ -26,6 +26,7 @@ from kstoolkit.report.page import Section, joint, living
 from kstoolkit.report.strips import Axis, pills, strips
 from kstoolkit.report.tables import LONGEST_IN_TABLE, announced, facts, moment, nothing
 from kstoolkit.units import format_count
+from kstoolkit.views.findings import People
 from kstoolkit.views.findings import strips as moving
 
 if TYPE_CHECKING:
@@ -71,16 +72,12 @@ class Story:
 
 def stories_of(found: Incidents, ids: Ids, most: int) -> tuple[list[Story], int]:
     """Return the foremost users with what is told of each, and how many there are of all."""
-    top = found.top(len(found))
-    actions = top.evidence.table["action"].take(top.table["peak"]).to_pylist()
-    rows: dict[tuple[str | None, str], list[int]] = {}
-    for row, user in enumerate(top.table["user"].to_pylist()):
-        rows.setdefault((user, actions[row] if user is None else ""), []).append(row)
+    people = People(found)
     stories = []
-    for number, mine in enumerate(list(rows.values())[:most], 1):
-        told = [top[row] for row in mine[:most]]
-        stories.append(Story(ids.new(f"user-{number}"), told, len(mine)))
-    return stories, len(rows)
+    for row in range(min(most, len(people))):
+        told = people.of(row)
+        stories.append(Story(ids.new(f"user-{row + 1}"), list(told[:most]), len(told)))
+    return stories, len(people)
 
 
 def look(found: Incidents, stories: Sequence[Story], total: int, span: Span | None) -> Html:

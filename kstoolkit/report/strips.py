@@ -6,7 +6,7 @@ are text of the page, so that a narrow screen makes none of them small.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +102,7 @@ def strips(history: UserHistory, axis: Axis, incidents: Iterable[Incident]) -> H
 
 def _within(level: LevelCounts, axis: Axis) -> LevelCounts:
     seen = (level.times_ms < axis.until_ms) & (level.window_ends_ms >= axis.since_ms)
-    ends_ms = None if level.ends_ms is None else level.ends_ms[seen]
-    return replace(level, times_ms=level.times_ms[seen], counts=level.counts[seen], ends_ms=ends_ms)
+    return level.where(seen)
 
 
 def _strip(level: LevelCounts, axis: Axis, shade: str) -> Html:

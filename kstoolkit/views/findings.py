@@ -12,11 +12,14 @@ import pyarrow.compute as pc
 from kstoolkit.findings.finding import LONGER, chance, ends_ms
 from kstoolkit.findings.incidents import CERTAINTIES, MERGED, OPEN, RESOLVED
 from kstoolkit.findings.peers import integers
+from kstoolkit.formats.actions import in_words
 from kstoolkit.records import counted
 from kstoolkit.units import format_count
 from kstoolkit.views.parts import Part, coded, numbers, said, seen, table, whole, words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pandas as pd
 
     from kstoolkit.counters.counters import Counters
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
 _AROUND_MS = 6 * _HOUR_MS
+_MOST_WINDOWS = 5_000  # of a level: some 50 KB
 _LIMITS = ("Ceiling", LONGER)
 _LONGEST_ACTIONS = 200
 _LEAST = -10.0  # below that, a chance has one text
@@ -50,6 +54,10 @@ class People:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def has(self, row: int, name: str) -> bool:
+        """Return whether a row still shows this name: rows of an older table may be others."""
+        return 0 <= row < len(self) and seen(self.names[row]) == name
 
     def row_of(self, incident: Incident) -> int | None:
         """Return in which row an incident stands; ``None`` if it is not there any more."""
@@ -184,18 +192,38 @@ class _Spans:
 
 
 def strips(history: UserHistory, incident: Incident) -> Part:
-    """Return counts at every level as strips on one axis, around an incident, with its peak."""
-    peak, counted = incident.peak, [level for level in history.levels if level.times_ms.size]
+    """Return counts at every level as strips on one axis, around an incident, with its peak.
+
+    Of very many windows those around it are sent: no level says of others that there are none.
+    """
+    peak, what = incident.peak, "all actions" if history.action is None else history.action
+    levels, is_whole = _around(history.levels, incident)
+    counted = [level for level in levels if level.times_ms.size]
     begin = min([peak.window_start_ms, *(int(each.times_ms.min()) for each in counted)])
     end = max([peak.window_end_ms, *(int(each.window_ends_ms.max()) for each in counted)])
-    what = "all actions" if history.action is None else history.action
     return {
         **_strips(f"Counts of {seen(history.user)}, {seen(what)}", peak),
-        "strips": [_level(level) for level in history.levels],
+        "strips": [_level(level) for level in levels],
         "span": [begin, end],
         "zoom": [incident.since_ms - _AROUND_MS, incident.until_ms + _AROUND_MS],
-        "level": [level.window.label for level in history.levels].index(peak.window),
+        "level": [level.window.label for level in levels].index(peak.window),
+        "all": "All time" if is_whole else "All that is here",
     }
+
+
+def _around(
+    levels: Sequence[LevelCounts], incident: Incident
+) -> tuple[Sequence[LevelCounts], bool]:
+    """Return levels without windows far from an incident, if these are very many."""
+    first, last = -(2**62), 2**62
+    for each in levels:
+        place = int(np.searchsorted(each.times_ms, incident.since_ms))
+        if each.times_ms.size > _MOST_WINDOWS:
+            before, after = place - _MOST_WINDOWS // 2, place + _MOST_WINDOWS // 2
+            first = max(first, int(each.times_ms[max(before, 0)]))
+            last = min(last, int(each.window_ends_ms[min(after, each.times_ms.size - 1)]))
+    kept = [(each.window_ends_ms > first) & (each.times_ms < last) for each in levels]
+    return [each.where(rows) for each, rows in zip(levels, kept, strict=True)], first < 0 < last
 
 
 def strip(finding: Finding) -> Part:
@@ -221,12 +249,12 @@ def strip(finding: Finding) -> Part:
     }
 
 
-def done(counters: Counters, start_ms: int, when: str) -> Part:
+def done(counters: Counters, when: str) -> Part:
     """Return what a user did in one window, by how often."""
     told = counters.to_table()
-    told = told.filter(pc.equal(told["window_start_ms"], start_ms))
-    actions = told.append_column("what", pc.cast(told["action"], pa.string()))
-    summed = actions.group_by("what").aggregate([("count", "sum")])
+    what = pc.cast(told["action"], pa.string()).combine_chunks()
+    what = what if counters.parts is None else in_words(what, len(counters.parts))
+    summed = told.append_column("what", what).group_by("what").aggregate([("count", "sum")])
     summed = summed.sort_by([("count_sum", "descending"), ("what", "ascending")])
     columns = [words("action", summed["what"]), numbers("events", integers(summed, "count_sum"))]
     return table(f"Done {when}", "actions", columns)
@@ -236,9 +264,10 @@ def events(found: pd.DataFrame, of: int, when: str) -> Part:
     """Return raw events as a table, of so many that were counted; of each file just its name."""
     if not len(found):
         return said(f"None of {counted(of, 'events')} is found in the files now: they are gone.")
-    times = pa.array(found["time"].dt.strftime("%H:%M:%S"), pa.string())
+    day = "" if len(set(found["time"].dt.date)) == 1 else "%Y-%m-%d "
+    times = pa.array(found["time"].dt.strftime(f"{day}%H:%M:%S"), pa.string())
     files = pa.array([PurePath(each).name for each in found["file"]], pa.string())
-    columns = [words("time (UTC)", times, width="7em")]
+    columns = [words("time (UTC)", times, width="11em" if day else "6em")]
     columns += [words("action", pa.array(found["action"], pa.string())), words("file", files)]
     some = format_count(len(found))
     return table(f"{some} of {counted(of, 'events')} {when}", "events", columns)

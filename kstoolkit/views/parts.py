@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.markup import plain, shortened
+from kstoolkit.records import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -148,6 +149,7 @@ def table(label: str, noun: str, columns: Sequence[Part], **how: Any) -> Part:
         "kind": "table",
         "label": label,
         "noun": noun,
+        "one": counted(1, noun)[2:],
         "rows": rows,
         "columns": list(columns),
         **how,

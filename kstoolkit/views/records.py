@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import UTC, date, datetime
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,9 +137,10 @@ def rows_of(rows: Records[Any] | pd.DataFrame) -> Part:
             return cards(map(str, kept))
         names = [each.name for each in fields(kept[0]) if each.name not in _WHYS] if kept else []
         columns = [(name, [_cell(each, name) for each in kept]) for name in names]
-        return _table(rows.kind, columns)
+        return _table(rows.kind, columns, len(rows))
     frame = rows.head(_MOST_ROWS)
-    return _table("rows", [(str(name), frame[name].tolist()) for name in frame.columns])
+    columns = [(str(name), frame[name].tolist()) for name in frame.columns]
+    return _table("rows", columns, len(rows))
 
 
 def line_of(thing: object) -> str:
@@ -186,12 +188,13 @@ def _by_reason(figures: Iterable[tuple[str, Any]]) -> list[str]:
     return [seen(f"{', '.join(names)}: {why}", 600) for why, names in whys.items()]
 
 
-def _table(kind: str, columns: Sequence[tuple[str, list[Any]]]) -> Part:
+def _table(kind: str, columns: Sequence[tuple[str, list[Any]]], of: int) -> Part:
     if not columns:
         return {}
     made = [_column(name, values) for name, values in columns]
     searched = [each["name"] for each in made if "codes" in each]
-    return table(words(kind), kind, made, **({"search": searched} if searched else {}))
+    noun = f"{kind}, the first of {format_count(of)}" if of > _MOST_ROWS else kind
+    return table(words(kind), noun, made, **({"search": searched} if searched else {}))
 
 
 def _column(name: str, values: list[Any]) -> Part:
@@ -201,5 +204,5 @@ def _column(name: str, values: list[Any]) -> Part:
     known = [each for each in values if each is not None and each is not _UNKNOWN]
     if not known or not all(map(is_number, known)):
         return head | {"kind": "text", **coded(pa.array(texts, pa.string()))}
-    numbers = [float(each) if is_number(each) and each == each else None for each in values]  # noqa: PLR0124 - NaN
+    numbers = [float(each) if is_number(each) and isfinite(each) else None for each in values]
     return head | {"kind": "number", "values": numbers, "texts": texts}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kstoolkit.markup import Html, element, isolated, joined
+from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from kstoolkit.views.parts import Part
 
@@ -35,12 +36,12 @@ def _sentence(part: Part) -> Html:
 
 def _tiles(part: Part) -> Html:
     rows = [[each["label"], f"{each['text']} {each['note']}".strip()] for each in part["tiles"]]
-    return _rows([["what", "figure"], *rows], "")
+    return text_table([["what", "figure"], *rows])
 
 
 def _buttons(part: Part) -> Html:
     told = ([each["label"]] for each in part["buttons"])
-    return _rows([[part["label"]], *told], "") if part["head"] else Html()
+    return text_table([[part["label"]], *told]) if part["head"] else Html()
 
 
 def _said(part: Part) -> Html:
@@ -50,7 +51,7 @@ def _said(part: Part) -> Html:
 def _facts(part: Part) -> Html:
     unknown = [element("li", isolated(each, 600)) for each in part.get("unknown", ())]
     listed = [element("ul", *unknown)] if unknown else []
-    return joined(_rows([["what", "figure"], *part["rows"]], ""), *listed)
+    return joined(text_table([["what", "figure"], *part["rows"]]), *listed)
 
 
 def _cards(part: Part) -> Html:
@@ -62,7 +63,7 @@ def _picture(part: Part) -> Html:
 
 
 def _card(title: str, rows: list[list[str]]) -> Html:
-    return joined(element("h5", isolated(title, 300)), _rows([["what", "said"], *rows], ""))
+    return joined(element("h5", isolated(title, 300)), text_table([["what", "said"], *rows]))
 
 
 def _table(part: Part) -> Html:
@@ -71,9 +72,9 @@ def _table(part: Part) -> Html:
         return element("p", f"No {part['noun']}.")
     shown = min(part["rows"], _MOST_ROWS)
     cells = [[_cell(each, row) for each in columns] for row in range(shown)]
-    number = f"{format_count(part['rows'])} {part['noun']}"
+    number = counted(part["rows"], part["noun"])
     note = f"the first {shown} of {number}" if shown < part["rows"] else number
-    return _rows([[each["label"] for each in columns], *cells], note)
+    return text_table([[each["label"] for each in columns], *cells], note)
 
 
 def _cell(column: Part, row: int) -> str:
@@ -87,13 +88,14 @@ def _cell(column: Part, row: int) -> str:
     return told
 
 
-def _rows(rows: list[list[str]], note: str) -> Html:
+def text_table(rows: Sequence[Iterable[str]], note: str = "", longest: int = 1_000) -> Html:
+    """Return rows of texts as a table, of which the first has the heads; long ones lose middles."""
     head = element("tr", *(element("th", name, scope="col") for name in rows[0]))
     body = [
-        element("tr", *(element("td", isolated(each, 1_000)) for each in row)) for row in rows[1:]
+        element("tr", *(element("td", isolated(each, longest)) for each in row)) for row in rows[1:]
     ]
     caption = [element("caption", note)] if note else []
-    made = element("table", *caption, element("thead", head), element("tbody", joined(*body)))
+    made = element("table", *caption, element("thead", head), element("tbody", *body))
     return element("div", made, class_="kst-scrolls")
 
 

@@ -133,7 +133,7 @@ function axisOf(span, width, y) {
   const [ticks, step] = ticksOf(span, Math.max(width / 70, 2));
   const at = ms => width * (ms - span[0]) / (span[1] - span[0]);
   return shape("g", { class: "v-axis" }, ...ticks.filter(ms => at(ms) < width - 14).map(ms => shape(
-    "text", { x: Math.max(at(ms), 14), y, "text-anchor": "middle" }, tickText(ms, step))));
+    "text", { x: Math.max(at(ms), 18), y, "text-anchor": "middle" }, tickText(ms, step))));
 }
 
 /** A table of any length: only the rows that are seen are there. */
@@ -183,6 +183,8 @@ class Table {
   }
 
   putChips() {
+    for (const { label, words } of this.part.chips ?? [])
+      if (!words.includes(this.pressed.get(label))) this.pressed.delete(label);
     this.chips.replaceChildren(...(this.part.chips ?? []).map(chip => element("span",
       { role: "group", class: "group", "aria-label": chip.label }, ...chip.words.map((word, code) =>
         element("button", { type: "button", class: "chip", onclick: event => this.press(event, chip, code),
@@ -250,7 +252,7 @@ class Table {
     const rank = place < 0 ? null : part.columns[place].values ?? this.ranks(place);
     this.rows.sort((a, b) => (rank ? way * (rank[a] - rank[b]) : 0) || a - b);
     const all = number(part.rows), some = number(this.rows.length);
-    const noun = part.rows === 1 ? part.noun.slice(0, -1) : part.noun;
+    const noun = part.rows === 1 ? part.one : part.noun;
     this.told.textContent = this.rows.length === part.rows
       ? `${all} ${noun}` : `${some} of ${all} ${noun}`;
     this.grid.setAttribute("aria-rowcount", this.rows.length + 1);
@@ -285,7 +287,7 @@ class Table {
   heads() {
     const widths = this.seen.map(([each]) => each.width ?? "minmax(4em, 1fr)").join(" ");
     this.element.style.setProperty("--columns", widths);
-    this.element.style.setProperty("--least", `${this.seen.length > 6 ? 7.2 * this.seen.length : 0}em`);
+    this.element.style.setProperty("--least", `calc(${this.seen.length > 6 ? 1 : 0} * ${this.seen.length} * (6.5em + 12px))`);
     keepingFocus(this.head, () => this.head.replaceChildren(...this.seen.map(([each, place]) => {
       const [by, way] = this.sorted ?? [], sign = by !== place ? "" : way > 0 ? " ▲" : " ▼";
       const sort = by !== place ? "none" : way > 0 ? "ascending" : "descending";
@@ -400,7 +402,8 @@ class Table {
     if (row === this.chosen) return;
     this.chosen = row;
     this.draw();
-    this.view.send({ chosen: [this.name, row] });
+    const named = this.part.columns.find(each => each.codes);
+    this.view.send({ chosen: [this.name, row, named?.words[named.codes[row]]] });
   }
 
   mark(row) { if (row !== this.chosen) { this.chosen = row; this.reveal(); this.draw(); } }
@@ -455,6 +458,7 @@ class Strips {
   draw() {
     if (!this.part || !this.part.strips.length) return;
     this.all.hidden = this.span.isWhole;
+    this.all.textContent = this.part.all ?? "All time";
     this.drawn.replaceChildren(...this.part.strips.flatMap((strip, place) => [
       element("div", { class: "label" }, element("b", {}, strip.label), ` · ${this.note(strip, place)}`),
       this.strip(strip, place, place === this.part.strips.length - 1)]));
@@ -693,12 +697,11 @@ class Plain {
 }
 
 const KINDS = { table: Table, strips: Strips };
-let views = 0;
-
 /** Parts in columns, which tell one another what is chosen; `send` tells whoever answers. */
 class View {
   constructor(root, layout, send) {
-    this.id = `kst-view-${++views}`; this.send = send; this.parts = new Map(); this.width = 0;
+    this.id = `kst-view-${Math.random().toString(36).slice(2)}`; // each view has a script of its own
+    this.send = send; this.parts = new Map(); this.width = 0;
     this.tipped = element("div", { class: "tip", role: "tooltip", hidden: "" });
     this.columns = layout.map(names => element("div", { class: "column" }, ...names.map(name => {
       const slot = element("div", { class: "slot" });

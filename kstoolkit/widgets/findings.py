@@ -15,7 +15,7 @@ from kstoolkit.markup import Html, joined, shortened
 from kstoolkit.moments import moment_of
 from kstoolkit.records import counted
 from kstoolkit.views.findings import People, done, events, strip, strips
-from kstoolkit.views.parts import buttons, facts, sentence
+from kstoolkit.views.parts import Part, buttons, facts, said, sentence
 from kstoolkit.views.still import still
 from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Face, Newest, Panel
 
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from kstoolkit.findings.finding import Finding
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.story import UserHistory
-    from kstoolkit.views.parts import Part
 
-_COLUMNS = (("people", "said"), ("which", "sentence", "marks", "strips", "done", "raw", "facts"))
+_COLUMNS = (("people",), ("which", "sentence", "marks", "said", "strips", "done", "raw", "facts"))
 _MOST_TABS = 12
 _TOLD = ("certainty", "rules", "actions", "more than expected", "expected there", "newcomers")
 _AGAIN, _UNDO, _RAW = "again", "undo", "raw"
@@ -61,7 +60,8 @@ class FindingsPanel(Panel):
         self._people = People(Incidents.none())
         self._chosen: Incident | None = None
         self._story: UserHistory | Finding | None = None  # what is drawn
-        self._lock, self._of, self._window = RLock(), Incidents.none(), (0, 0)
+        self._lock, self._asked = RLock(), 0
+        self._of, self._window = Incidents.none(), (0, 0)
         self.face = Face(_COLUMNS, self._heard)
         self._reading = Newest(lambda why: self.face.say("said", why))
         name = "" if self._run is None else f" of {shortened(self._run.folder.path.name, 60)}"
@@ -101,29 +101,42 @@ class FindingsPanel(Panel):
             self.face.mark("people", row)
             self._look_at(self._of[min(max(place, 0), len(self._of) - 1)])
 
+    @property
+    def _whose(self) -> tuple[Run, str] | None:
+        """The run and the user that are looked at, if there are both."""
+        user = None if self._chosen is None else self._chosen.user
+        return None if self._run is None or user is None else (self._run, user)
+
     def mark(self, mark: str = "known") -> None:
         """Mark the user of the chosen incident: see :meth:`kstoolkit.Run.mark`."""
-        if self._chosen is None or self._run is None or self._chosen.user is None:
+        if self._whose is None or self._chosen is None:
             what = "run is given" if self._run is None else "user's incident is chosen"
             self.face.say("said", f"No {what}: nobody can be marked.")
             return
+        run, user = self._whose
         with self.face.telling("said"):
-            self._run.mark(self._chosen.user, mark, why=self._chosen.sentence)
-            who, place = shortened(self._chosen.user, 60), str(self._run.folder.marks)
-            self._read(f"{who} is {mark} now: {place!r} says so. Undo takes it back.")
+            run.mark(user, mark, why=self._chosen.sentence)
+            place = str(run.folder.marks)
+            self._read(
+                f"{shortened(user, 60)} is {mark} now: {place!r} says so. Undo takes it back."
+            )
 
     def unmark(self) -> None:
         """Take back what was said of the chosen incident's user."""
-        if self._chosen is None or self._run is None or self._chosen.user is None:
-            return
-        with self.face.telling("said"):
-            number = self._run.unmark(self._chosen.user)
-            place = str(self._run.folder.marks)
-            self._read(f"{counted(number, 'marks')} taken back, from {place!r}.")
+        if self._whose is not None:
+            run, user = self._whose
+            with self.face.telling("said"):
+                number = counted(run.unmark(user), "marks")
+                self._read(f"{number} taken back, from {str(run.folder.marks)!r}.")
 
     def _read(self, told: str = "") -> None:
+        with self._lock:
+            self._asked += 1
+            mine = self._asked
         incidents = self._given if self._run is None else self._run.incidents()
         with self._lock:
+            if mine < self._asked:  # what was read since, by another thread, is newer
+                return
             self._people = People(incidents)
             before = None if self._chosen is None else self._people.row_of(self._chosen)
             table = self._people.table(states=self._run is not None)
@@ -140,64 +153,70 @@ class FindingsPanel(Panel):
         return ids.index(self._chosen.id)
 
     def _heard(self, told: dict[str, Any]) -> None:
-        if "chosen" in told:
-            self.choose(int(told["chosen"][1]))
-        if "window" in told:
-            self._look_into(*told["window"][1:])
         name, what = told.get("pressed", ("", None))
-        if name == "which":
-            self._look_at(self._of[min(int(what), len(self._of) - 1)])
-        elif what == _AGAIN:
-            self.refresh()
-        elif what == _RAW:
-            self._reading.ask(self._read_events)
-        elif what == _UNDO:
-            self.unmark()
-        elif name == "marks" and what in MARKS:
-            self.mark(what)
+        with self._lock:
+            if "chosen" in told and self._people.has(*told["chosen"][1:]):
+                self.choose(told["chosen"][1])
+            elif "window" in told:
+                self._look_into(*told["window"][1:])
+            elif name == "which" and what < len(self._of):
+                self._look_at(self._of[what])
+            elif what == _AGAIN:
+                self.refresh()
+            elif what == _RAW:
+                of = (self._whose, self._window, self.face.part("done"))
+                self._reading.ask(lambda: self._read_events(*of))
+            elif what == _UNDO:
+                self.unmark()
+            elif name == "marks" and what in MARKS:
+                self.mark(what)
 
     def _look_at(self, incident: Incident) -> None:
-        self._chosen, peak = incident, incident.peak
+        self._chosen, self._window, drawn = incident, (0, 0), Part()
+        with self.face.telling("said"):
+            drawn = self._strips(incident)
         with self.face.hold_sync():  # all of it in one message
             self.face.put("which", self._which())
-            self.face.put("sentence", sentence(incident.sentence, incident.who, peak.what))
+            told = sentence(incident.sentence, incident.who, incident.peak.what)
+            self.face.put("sentence", told)
             self.face.put("marks", self._marks())
             self.face.put("done", {})
             self.face.put("raw", {})
             self.face.put("facts", facts(each for each in incident.facts() if each[0] in _TOLD))
-            with self.face.telling("said"):
-                self.face.put("strips", self._strips(incident))
+            self.face.put("strips", drawn)
 
     def _look_into(self, level: int, start_ms: int) -> None:
         """Show what the user did in one of the windows, and offer the events themselves."""
-        if self._run is None or self._chosen is None or self._chosen.user is None:
+        if self._whose is None:
             return
+        run, user = self._whose
         with self.face.telling("said"):
-            window = self._run.settings.cascade.levels[level]
-            counters = self._run.changelog.counters(window.size_ms, users={self._chosen.user})
-            ends = counters.end_ms  # of sessions, the last event's time
-            is_here = counters.start_ms == start_ms
-            end_ms = (
-                start_ms + window.size_ms
-                if ends is None
-                else int(ends[is_here].max(initial=start_ms)) + 1
-            )
+            window = run.settings.cascade.levels[level]
+            counters = run.changelog.counters(window.size_ms, users={user})
+            here = counters.take(counters.start_ms == start_ms)
+            end_ms = start_ms + window.size_ms
+            if here.end_ms is not None:  # of sessions, the last event's time
+                end_ms = int(here.end_ms.max(initial=start_ms)) + 1
             self._window = (start_ms, end_ms)
-            self.face.put("done", done(counters, start_ms, _when(*self._window)))
+            self.face.put("done", done(here, _when(*self._window)))
             ask = {"name": _RAW, "label": "Events", "title": "Read them once more from their files"}
             self.face.put("raw", buttons("Raw events", ask))
 
-    def _read_events(self) -> None:
-        """Show the raw events of the window that is looked into."""
-        if self._run is None or self._chosen is None or self._chosen.user is None:
+    def _read_events(
+        self, whose: tuple[Run, str] | None, window: tuple[int, int], told: Part
+    ) -> None:
+        """Show the raw events of a window, if it is still the one that is looked into."""
+        if whose is None or not told:
             return
-        since, until = self._window
+        run, user = whose
         try:
-            found = self._run.events(self._chosen.user, since=since, until=until)
-            number = sum(self.face.part("done")["columns"][1]["values"])
-            self.face.put("raw", events(found, number, _when(since, until)))
+            found = run.events(user, since=window[0], until=window[1])
+            shown = events(found, sum(told["columns"][1]["values"]), _when(*window))
         except KstoolkitError as error:
-            self.face.say("raw", str(error))
+            shown = said(str(error))
+        with self._lock:
+            if (whose, window) == (self._whose, self._window):
+                self.face.put("raw", shown)
 
     def _strips(self, incident: Incident) -> Part:
         self._story = incident.peak

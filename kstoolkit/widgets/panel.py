@@ -18,7 +18,7 @@ So the keyboard and screen readers get a labelled list of the same values, and t
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from threading import Event, Lock, Thread, current_thread
+from threading import Event, Lock, RLock, Thread, current_thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from anywidget import AnyWidget
@@ -28,10 +28,11 @@ from ipywidgets import HTML, Button, Checkbox, Dropdown, HBox, Layout, Selection
 from traitlets import Dict, List, dlink, link
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
-from kstoolkit.markup import Html, element, isolated, joined, text
+from kstoolkit.markup import Html, element, joined
 from kstoolkit.records import Closing
 from kstoolkit.units import format_count
 from kstoolkit.views.parts import said, source
+from kstoolkit.views.still import text_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -131,17 +132,12 @@ def table_html(
     >>> table_html(["user", "count"], [("<anna>", 1200)])[-88:]
     '<tr><td><bdi>&lt;anna&gt;</bdi></td><td><bdi>1,200</bdi></td></tr></tbody></table></div>'
     """
-    head = element("tr", *(element("th", name, scope="col") for name in names))
-    body = [element("tr", *(element("td", _cell(each, longest)) for each in row)) for row in rows]
-    caption = [element("caption", text(note))] if note else []
-    table = element("table", *caption, element("thead", head), element("tbody", joined(*body)))
-    return element("div", table, class_="kst-scrolls")
+    return text_table([names, *(map(_cell, row) for row in rows)], note, longest)
 
 
-def _cell(value: object, longest: int) -> Html:
+def _cell(value: object) -> str:
     whole = isinstance(value, int) and not isinstance(value, bool)
-    shown = format_count(value) if whole else "" if value is None else str(value)  # type: ignore[arg-type]
-    return isolated(shown, longest)
+    return format_count(value) if whole else "" if value is None else str(value)  # type: ignore[arg-type]
 
 
 _LONGEST_WAIT_SECONDS = 10
@@ -377,13 +373,21 @@ class Face(AnyWidget):
     chosen: Any = Dict().tag(sync=True)
 
     def __init__(self, columns: Sequence[Sequence[str]], told: Callable[[Any], object]) -> None:
+        self._sending = RLock()  # ipywidgets' hold_sync is one flag for all threads
         self.add_traits(**{name: Dict().tag(sync=True) for names in columns for name in names})
         super().__init__(columns=[list(names) for names in columns])
         self.on_msg(lambda _, content, __: told(content))
 
     def put(self, name: str, part: Part) -> None:
         """Show a part in its place, instead of what is there."""
-        setattr(self, name, part)
+        with self._sending:
+            setattr(self, name, part)
+
+    @contextmanager
+    def hold_sync(self) -> Iterator[None]:
+        """Send what is put meanwhile in one message; no other thread puts anything meanwhile."""
+        with self._sending, super().hold_sync():
+            yield
 
     def part(self, name: str) -> Part:
         """Return what is shown in a place."""
@@ -392,7 +396,8 @@ class Face(AnyWidget):
 
     def mark(self, name: str, row: int) -> None:
         """Have a row of a table be the chosen one."""
-        self.chosen = self.chosen | {name: row}
+        with self._sending:
+            self.chosen = self.chosen | {name: row}
 
     def say(self, name: str, sentence: str) -> None:
         """Say how it stands, or nothing."""

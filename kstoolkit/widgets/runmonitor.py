@@ -108,8 +108,8 @@ class RunMonitor(Panel):
     def _heard(self, told: dict[str, Any]) -> None:
         name, what = told.get("pressed", ("", None))
         with self._lock:
-            if "chosen" in told:
-                self.face.mark(*told["chosen"])
+            if "chosen" in told and self._people and self._people.has(*told["chosen"][1:]):
+                self.face.mark(*told["chosen"][:2])
                 self._tell(told["chosen"][1])
             elif name == "letters":
                 self._open(str(what))

@@ -93,6 +93,25 @@ def test_a_users_events_are_read_once_more_from_the_files(
     assert len(few) == min(2, len(there))
 
 
+def test_events_are_read_as_the_run_read_them(spark: object, tmp_path: Path) -> None:
+    assert spark is not None
+    (tmp_path / "in").mkdir()
+    told = [
+        {"time": f"2025-07-01T{hour}:30:00", "user": "Ann", "action": f"a\x1f{hour}"}
+        for hour in (10, 12)
+    ]
+    write_lines(tmp_path / "in" / "a.log", told)
+    here = source(tmp_path / "in", format="json", input_timezone="Europe/Berlin")
+    run = kst.Pipeline(source=here, buckets=2).run(tmp_path / "out", progress=False)
+    found = run.events("Ann", since="2025-07-01T10:00Z", until="2025-07-01T11:00Z")
+    assert found["action"].tolist() == ["a\x1f12"], "noon there is ten o'clock UTC"
+    assert len(run.counts("1 hour", user="Ann")) == 2
+    kept = json.loads((run.folder.path / "run.json").read_text()) | {"reading": None}
+    (run.folder.path / "run.json").write_text(json.dumps(kept))
+    with pytest.raises(ConfigurationError, match="how they were read was not kept"):
+        kst.load_run(run.folder.path).events("Ann", since=0, until=1)
+
+
 def test_events_of_a_file_that_is_gone_are_not_there_and_of_no_files_it_is_said(
     run: Run, tmp_path: Path
 ) -> None:

@@ -100,6 +100,7 @@ def made_run(
             partitions=2,
             rules=rules_to_json(DEFAULT_RULES),
             source="data/edits.json.gz",
+            reading={"limits": {}, "file_format": None},
         )
     )
     write(out / "changelog", 0, counts)

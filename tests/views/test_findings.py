@@ -106,6 +106,23 @@ def test_strips_have_each_window_of_the_history_and_its_limits(tmp_path: Path) -
     assert part["strips"][1]["said"] == ["expected 2–14"]  # noqa: RUF001
 
 
+def test_of_very_many_windows_those_around_the_incident_are_sent(tmp_path: Path) -> None:
+    minutes = {(TEN + n * MINUTE, "Anna", "read"): 1 for n in range(-9_000, 4_000)}
+    hours = {(TEN + n * HOUR, "Anna", "read"): 60 for n in range(-150, 67)}
+    run = made_run(tmp_path / "out", counts={MINUTE: minutes, HOUR: hours}, findings=[found()])
+    (incident,) = run.incidents()
+    part = strips(run.story(incident.peak), incident)
+    minute, hour, _ = part["strips"]
+    assert len(minute["starts"]) <= 5_002
+    begin, end = (minute["origin"] + at * MINUTE for at in (0, minute["starts"][-1]))
+    assert begin < TEN - 40 * HOUR < TEN + 40 * HOUR < end, "as far on both sides"
+    starts = [hour["origin"] + at * HOUR for at in hour["starts"]]
+    assert starts[0] - HOUR < begin < starts[0] + HOUR, "no level says that there is nothing"
+    assert len(hour["starts"]) == len(hour["counts"]) < 217
+    assert [starts[at] for at in hour["flagged"]] == [TEN]
+    assert part["all"] == "All that is here"
+
+
 def test_numbers_beyond_what_a_browser_holds_are_its_largest() -> None:
     told = findings(finding(count=2**53))
     part = People(incidents_of([told.table], reached_ms=TEN)).table()

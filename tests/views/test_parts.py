@@ -3,10 +3,12 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from kstoolkit.views.parts import buttons, facts, numbers, said, sentence, source, table, words
+from kstoolkit.views.records import rows_of
 from kstoolkit.views.still import still
 from tests.plots.made import HOSTILE
 
@@ -43,6 +45,16 @@ def test_hostile_texts_are_texts_in_every_part(name: str) -> None:
         assert "<script" not in html
         assert "\u202e" not in html
         assert "\x1b" not in html
+
+
+def test_of_more_rows_than_are_sent_it_is_said_how_many_there_are() -> None:
+    frame = pd.DataFrame({"number": np.arange(10_001), "rate": [np.inf, *[1.0] * 10_000]})
+    part = rows_of(frame)
+    assert part["rows"] == 10_000
+    assert part["noun"] == "rows, the first of 10,001"
+    assert part["columns"][1]["values"][:2] == [None, 1.0]
+    assert part["columns"][1]["texts"][0] == "inf"
+    assert rows_of(frame[:1])["one"] == "row"
 
 
 def test_nothing_said_is_no_part() -> None:

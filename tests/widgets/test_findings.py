@@ -98,6 +98,32 @@ def test_the_incidents_of_one_user_are_gone_through(panel: FindingsPanel) -> Non
     assert panel.chosen.peak.window == "1 hour"
 
 
+def test_a_choice_in_an_older_list_is_nobody_elses(panel: FindingsPanel) -> None:
+    panel.face._handle_custom_msg({"chosen": ["people", 1, "Cy"]}, [])
+    assert panel.chosen is not None
+    assert panel.chosen.user == "Anna"
+    panel.face._handle_custom_msg({"chosen": ["people", 1, "Bo"]}, [])
+    assert panel.chosen.user == "Bo"
+
+
+def test_events_of_one_user_never_stand_below_another(
+    panel: FindingsPanel, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel.face._handle_custom_msg({"window": ["strips", 1, TEN]}, [])
+    read = type(run).events
+
+    def slowly(*given: Any, **named: Any) -> Any:
+        panel.choose("Bo")
+        return read(*given, **named)
+
+    monkeypatch.setattr(type(run), "events", slowly)
+    panel.face._handle_custom_msg({"pressed": ["raw", "raw"]}, [])
+    panel.wait()
+    assert panel.chosen is not None
+    assert panel.chosen.user == "Bo"
+    assert panel.face.part("raw") == {}
+
+
 def test_a_window_tells_all_that_the_user_did_in_it_and_the_counts_agree(
     panel: FindingsPanel, run: Run
 ) -> None:

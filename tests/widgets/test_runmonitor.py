@@ -300,9 +300,9 @@ def test_incidents_are_read_again_once_a_batch_has_ended_and_the_choice_stays(
         monitor.look()
         assert users(monitor) == ["Anna", "<i>Bo"]
         assert (monitor.face.part("people")["chosen"], told(monitor)) == (None, "")
-        monitor.face._handle_custom_msg({"chosen": ["people", 2]}, [])
+        monitor.face._handle_custom_msg({"chosen": ["people", 2, "Cy"]}, [])
         assert told(monitor) == "", "a row that is gone by now"
-        monitor.face._handle_custom_msg({"chosen": ["people", 1]}, [])
+        monitor.face._handle_custom_msg({"chosen": ["people", 1, "<i>Bo"]}, [])
         assert told(monitor).startswith("<i>Bo did “read” 7 times")
         assert "&lt;i&gt;Bo" in monitor.static_html()
         add_findings(run.folder.path, [found(user="Zoe", log10_probability=-90.0)], 1)
