@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.markup import plain, shortened
 from kstoolkit.records import counted
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -154,3 +155,58 @@ def table(label: str, noun: str, columns: Sequence[Part], **how: Any) -> Part:
         "columns": list(columns),
         **how,
     }
+
+
+def sizes(label: str, values: Sequence[int], **how: Any) -> Part:
+    """Return a column of sizes, each with a bar as long as its part of the largest."""
+    column = numbers(label, np.asarray(values, np.int64), **how)
+    most = max(column["values"], default=0) or 1
+    return column | {"kind": "size", "most": most, "texts": [format_bytes(each) for each in values]}
+
+
+def field(name: str, label: str, value: object, **how: Any) -> Part:
+    """Return a field of a form: ``"text"``, or by ``type`` ``"choice"``, ``"slider"``, ``"tick"``.
+
+    ``options`` are pairs of a value and its text, of a choice or a slider; ``list`` are texts that
+    are offered; ``hint`` stands where nothing is typed; ``hidden``, ``disabled`` are as they say.
+    """
+    return {"name": name, "label": label, "value": value, "type": "text"} | how
+
+
+def form(label: str, *fields: Part) -> Part:
+    """Return fields beside each other, in as many lines as they need."""
+    return {"kind": "form", "label": label, "fields": list(fields)}
+
+
+def tabs(label: str, names: Iterable[str], chosen: str) -> Part:
+    """Return what is chosen from, one at a time."""
+    made = [{"name": each, "label": each} for each in names]
+    return {"kind": "tabs", "label": label, "tabs": made, "chosen": chosen}
+
+
+def code(label: str, text: str) -> Part:
+    """Return a text as it stands, to be copied."""
+    return {"kind": "code", "label": label, "text": "\n".join(map(plain, text.split("\n")))}
+
+
+def bars(
+    label: str,
+    rows: Iterable[tuple[str, str, Sequence[tuple[str, float, str]]]],
+    limit: tuple[float, str] | None = None,
+) -> Part:
+    """Return bars of parts beside each other: a label, what it is in all, (name, value, text) each.
+
+    Parts of one name have one colour. ``limit`` is a value that they stand against, and its text.
+    """
+    tones: dict[str, int] = {}
+    told = []
+    for name, text, parts in rows:
+        made = [
+            {"tone": tones.setdefault(each, len(tones)), "label": seen(each)}
+            | {"value": value, "text": seen(said)}
+            for each, value, said in parts
+        ]
+        told.append({"label": seen(name), "text": seen(text, 300), "parts": made})
+    key = [[tone, seen(name)] for name, tone in tones.items()]
+    drawn = {"kind": "bars", "label": label, "bars": told, "key": key}
+    return drawn | ({"limit": {"value": limit[0], "text": limit[1]}} if limit else {})

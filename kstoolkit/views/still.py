@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kstoolkit.markup import Html, element, isolated, joined
+from kstoolkit.markup import Html, element, isolated, joined, text
 from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
@@ -79,13 +79,46 @@ def _table(part: Part) -> Html:
 
 def _cell(column: Part, row: int) -> str:
     if "texts" in column:
-        text: str = column["texts"][row]
-        return text
+        figure: str = column["texts"][row]
+        return figure
     if column["kind"] == "number":
         value = column["values"][row]
         return "" if value is None else format_count(value)
     told: str = column["words"][column["codes"][row]]
     return told
+
+
+def _form(part: Part) -> Html:
+    told = [[each["label"], _value(each)] for each in part["fields"] if not each.get("hidden")]
+    return text_table([["choice", "value"], *told])
+
+
+def _value(field: Part) -> str:
+    if field["type"] == "tick":
+        return "yes" if field["value"] else "no"
+    texts = dict(map(tuple, field.get("options", ())))
+    return str(texts.get(field["value"], field["value"]))
+
+
+def _code(part: Part) -> Html:
+    return element("pre", text(part["text"], keep="\n"))
+
+
+def _bars(part: Part) -> Html:
+    rows = [
+        [
+            bar["label"],
+            bar["text"],
+            "; ".join(f"{each['label']}: {each['text']}" for each in bar["parts"]),
+        ]
+        for bar in part["bars"]
+    ]
+    note = part["limit"]["text"] if "limit" in part else ""
+    return text_table([["what", "in all", "of it"], *rows], note)
+
+
+def _named(part: Part) -> str:
+    return f"{part['label']}: {part['text']}"
 
 
 def text_table(rows: Sequence[Iterable[str]], note: str = "", longest: int = 1_000) -> Html:
@@ -109,4 +142,7 @@ _DRAWN: dict[str, Callable[[Part], Html]] = {
     "facts": _facts,
     "cards": _cards,
     "picture": _picture,
+    "form": _form,
+    "code": _code,
+    "bars": _bars,
 }

@@ -140,7 +140,7 @@ function axisOf(span, width, y) {
 class Table {
   constructor(view, name) {
     this.view = view; this.name = name; this.text = ""; this.pressed = new Map();
-    this.sorted = null; this.chosen = -1; this.rows = [];
+    this.sorted = null; this.chosen = -1; this.rows = []; this.shut = new Set();
     this.search = element("input", { type: "search", oninput: () => {
       this.text = this.search.value.toLowerCase(); this.filter(); } });
     this.told = element("output", { class: "told" });
@@ -160,7 +160,9 @@ class Table {
     const isFirst = !this.part;
     this.part = part;
     this.span = this.spanned(part);
+    this.above = part.depths && above(part.depths);
     this.grid.setAttribute("aria-label", part.label);
+    this.grid.setAttribute("role", part.depths ? "treegrid" : "grid");
     this.search.setAttribute("aria-label", `Search ${part.label}`);
     this.search.placeholder = part.hint ?? "Search …";
     this.bar.hidden = !part.search;
@@ -216,9 +218,44 @@ class Table {
     this.filterSpans(keep);
     for (const chip of this.chosenChips("row"))
       for (let row = 0; row < part.rows; row++) if (chip.codes[row] !== chip.code) keep[row] = 0;
+    this.found = keep.reduce((sum, each, row) => sum + (each && !this.hasBelow(row) ? 1 : 0), 0);
+    if (this.above) this.keepTree(keep);
     this.rows = [];
     for (let row = 0; row < part.rows; row++) if (keep[row]) this.rows.push(row);
     this.sort();
+  }
+
+  hasBelow(row) { return this.above !== null && this.part.depths?.[row + 1] > this.part.depths[row]; }
+
+  /** Keep what is above a kept row, and leave out what is below one that is shut. */
+  keepTree(keep) {
+    const { depths, ids } = this.part, isSought = this.isSought;
+    for (let row = keep.length - 1; row > 0; row--) if (keep[row] && this.above[row] >= 0) keep[this.above[row]] = 1;
+    if (isSought) return;
+    for (let row = 0, shut = Infinity; row < keep.length; row++) {
+      if (depths[row] > shut) { keep[row] = 0; continue; }
+      shut = this.shut.has(ids[row]) ? depths[row] : Infinity;
+    }
+  }
+
+  get isSought() { return !!this.text || this.chosenChips("row").length > 0; }
+
+  /** Open what is below a row, or shut it. */
+  fold(row, shut) {
+    if (shut) this.shut.add(this.part.ids[row]); else this.shut.delete(this.part.ids[row]);
+    this.filter();
+  }
+
+  /** Rows of a tree in the order of a column, each below the one that it is of. */
+  sortTree(compare) {
+    const below = new Map();
+    for (const row of this.rows) {
+      const of = this.above[row];
+      if (below.has(of)) below.get(of).push(row); else below.set(of, [row]);
+    }
+    const all = [], walk = of => below.get(of)?.sort(compare).forEach(row => { all.push(row); walk(row); });
+    walk(-1);
+    this.rows = all;
   }
 
   chosenChips(of) {
@@ -250,11 +287,11 @@ class Table {
     const { part } = this;
     const [place, way] = this.sorted ?? [-1, 0];
     const rank = place < 0 ? null : part.columns[place].values ?? this.ranks(place);
-    this.rows.sort((a, b) => (rank ? way * (rank[a] - rank[b]) : 0) || a - b);
-    const all = number(part.rows), some = number(this.rows.length);
-    const noun = part.rows === 1 ? part.one : part.noun;
-    this.told.textContent = this.rows.length === part.rows
-      ? `${all} ${noun}` : `${some} of ${all} ${noun}`;
+    const compare = (a, b) => (rank ? way * (rank[a] - rank[b]) : 0) || a - b;
+    if (this.above) this.sortTree(compare); else this.rows.sort(compare);
+    const all = part.leaves ?? part.rows, noun = all === 1 ? part.one : part.noun;
+    this.told.textContent = this.found === all
+      ? `${number(all)} ${noun}` : `${number(this.found)} of ${number(all)} ${noun}`;
     this.grid.setAttribute("aria-rowcount", this.rows.length + 1);
     this.body.style.height = `${this.rows.length * ROW}px`;
     this.heads();
@@ -338,12 +375,28 @@ class Table {
     const row = this.rows[place];
     return element("div", { role: "row", class: "row", id: `${this.view.id}-${this.name}-${place}`,
       "aria-rowindex": place + 2, "aria-selected": String(row === this.chosen),
+      "aria-level": this.above && this.part.depths[row] + 1,
+      "aria-expanded": this.hasBelow(row) ? String(this.isOpen(row)) : null,
       style: `top: ${place * ROW}px`, onclick: () => this.choose(row) },
-    ...this.seen.map(([each]) => element("div", { role: "gridcell", class: `cell c-${each.kind}`,
-      title: each.titles?.[each.hints[row]] }, ...this.cell(each, row))));
+    ...this.seen.map(([each], at) => element("div", { role: "gridcell", class: `cell c-${each.kind}`,
+      title: each.titles?.[each.hints[row]] }, at === 0 ? this.twist(row) : "", ...this.cell(each, row))));
+  }
+
+  isOpen(row) { return this.isSought || !this.shut.has(this.part.ids[row]); }
+
+  /** What stands before the first cell of a row of a tree. */
+  twist(row) {
+    if (!this.above) return "";
+    const indent = `margin-left: ${this.part.depths[row] * 14}px`;
+    if (!this.hasBelow(row)) return element("i", { class: "twist", style: indent });
+    return element("i", { class: "twist", style: indent, onclick: event => {
+      event.stopPropagation();
+      this.fold(row, this.isOpen(row)); } }, this.isOpen(row) ? "▾" : "▸");
   }
 
   cell(column, row) {
+    if (column.kind === "size") return [element("span", { class: "size",
+      style: `--part: ${100 * column.values[row] / column.most}%` }), column.texts[row]];
     if (column.kind === "number")
       return [column.texts?.[row] ?? (column.values[row] === null ? "" : number(column.values[row]))];
     if (column.kind === "spans") return [this.timeline(column, row)];
@@ -351,6 +404,8 @@ class Table {
     if (column.kind === "grade")
       return [element("i", {}, "●◐○"[column.codes[row]]), word];
     if (column.kind === "badge") return word ? [element("span", { class: `badge ${word.split(",")[0]}` }, word)] : [];
+    if (column.kind === "badges") return word ? word.split(", ").map(each => element("span",
+      { class: `badge ${each.split(" ").at(-1)}`, title: each }, each)) : [];
     return [element("bdi", { title: word }, word)];
   }
 
@@ -392,9 +447,19 @@ class Table {
     const to = { ArrowDown: now + 1, ArrowUp: now - 1, PageDown: now + page, PageUp: now - page,
       Home: 0, End: all - 1 }[event.key];
     if (event.key === "/" && this.part.search) { taken(event); this.search.focus(); return; }
-    if (to === undefined || !all) return;
+    if (to === undefined || !all) { this.treeKey(event); return; }
     taken(event);
     this.choose(this.rows[Math.min(Math.max(to, 0), all - 1)]);
+    this.reveal();
+  }
+
+  /** Right opens what is shut, and left shuts it, or goes to what it is of. */
+  treeKey(event) {
+    const row = this.chosen, right = event.key === "ArrowRight";
+    if (!this.above || row < 0 || !(right || event.key === "ArrowLeft")) return;
+    taken(event);
+    if (this.hasBelow(row) && this.isOpen(row) !== right) this.fold(row, !right);
+    else if (!right && this.above[row] >= 0) this.choose(this.above[row]);
     this.reveal();
   }
 
@@ -419,6 +484,12 @@ class Table {
   }
 
   resized() { if (this.part) { this.heads(); this.reveal(); this.draw(); } }
+}
+
+/** What row each one of a tree is of, by how deep each stands; -1 of none. */
+function above(depths) {
+  const last = [];
+  return depths.map((depth, row) => { last[depth] = row; return depth ? last[depth - 1] : -1; });
 }
 
 function taken(event) { event.preventDefault(); event.stopPropagation(); }
@@ -666,6 +737,29 @@ function folded(unknown) {
     element("ul", {}, ...unknown.map(each => element("li", {}, each))));
 }
 
+/** Put a text into the clipboard; return whether that was let happen. */
+async function copied(text, place) {
+  try { await navigator.clipboard.writeText(text); return true; } catch { /* a page without leave */ }
+  getSelection().selectAllChildren(place);
+  return document.execCommand("copy");
+}
+
+/** Bars of parts beside each other's, against a limit. */
+function barsOf(part, view) {
+  const sums = part.bars.map(bar => bar.parts.reduce((sum, each) => sum + each.value, 0));
+  const most = Math.max(...sums, part.limit?.value ?? 0, 1) * 1.04, of = value => `${100 * value / most}%`;
+  const line = part.limit ? [element("i", { class: "limit", style: `left: ${of(part.limit.value)}` })] : [];
+  return [...part.bars.map((bar, place) => element("div", { class: "of" },
+    element("div", { class: "label" }, element("b", {}, bar.label), ` ${bar.text}`),
+    element("div", { class: "track", role: "img", "aria-label": `${bar.label}: ${bar.text}` },
+      ...bar.parts.map(each => element("span", { class: `part p${each.tone}`, style: `width: ${of(each.value)}`,
+        onpointermove: event => view.tip(event, [`${each.label}: ${each.text}`]),
+        onpointerleave: () => view.untip() })), ...line.map(each => each.cloneNode())))),
+  element("ul", { class: "key" }, ...part.key.map(([tone, label]) => element("li", {},
+    element("i", { class: `part p${tone}` }), label)),
+    part.limit ? element("li", {}, element("i", { class: "part limit" }), part.limit.text) : null)];
+}
+
 /** Parts that only stand there, or are pressed: what each is drawn as. */
 const PLAIN = {
   sentence: (part, view) => [element("p", { class: part.tone }, ...pieces(part.told))],
@@ -677,6 +771,26 @@ const PLAIN = {
   cards: part => part.cards.map(each => element("article", {}, element("h5", {}, each.title),
     element("dl", {}, ...each.rows.map(([what, told]) => element("div", {}, element("dt", {}, what),
       element("dd", {}, told)))))),
+  tabs: (part, view, name) => {
+    const at = part.tabs.findIndex(each => each.name === part.chosen);
+    const made = part.tabs.map((each, place) => element("button", { type: "button", role: "tab",
+      "aria-selected": String(place === at), tabindex: place === at ? 0 : -1, title: each.title,
+      onclick: () => view.send({ pressed: [name, each.name] }) }, each.label));
+    return [element("div", { role: "tablist", "aria-label": part.label, onkeydown: event => {
+      const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: made.length - 1 }[event.key];
+      if (to === undefined || !made[to]) return;
+      taken(event);
+      made[to].focus();
+      made[to].click(); } }, ...made)];
+  },
+  code: part => {
+    const text = element("pre", { tabindex: 0, "aria-label": part.label }, part.text);
+    const told = element("output", { "aria-live": "polite" });
+    const copy = element("button", { type: "button", onclick: () => copied(part.text, text)
+      .then(done => { told.textContent = done ? "Copied" : "Select it, and copy it by the keyboard"; }) }, "Copy");
+    return [element("div", { class: "bar" }, element("span", { class: "label" }, part.label), copy, told), text];
+  },
+  bars: (part, view) => barsOf(part, view),
   picture: part => [element("img", { src: part.src, alt: part.alt, width: part.width })],
   buttons: (part, view, name) => [part.head ? element("div", { class: "label" }, part.label) : "",
     element("div", { class: "bar", role: "group", "aria-label": part.label },
@@ -696,7 +810,81 @@ class Plain {
   }
 }
 
-const KINDS = { table: Table, strips: Strips };
+/** A field's control: a list, a slider over a list, a box to tick, or a text. */
+function controlOf(field) {
+  if (field.type === "choice") return element("select", {});
+  const type = { slider: "range", tick: "checkbox" }[field.type] ?? "text";
+  return element("input", { type, list: field.list && "", autocomplete: "off", spellcheck: "false" });
+}
+
+/** Fields that stay as their values change, so that nobody who types in one is disturbed. */
+class Form {
+  constructor(view, name) {
+    this.view = view; this.name = name; this.fields = new Map();
+    this.element = element("section", { class: "form" });
+  }
+
+  put(part) {
+    this.element.setAttribute("role", "group");
+    this.element.setAttribute("aria-label", part.label);
+    const made = part.fields.map(field => {
+      const held = this.fields.get(field.name) ?? this.made(field);
+      this.fields.set(field.name, held);
+      held.take(field);
+      return held.element;
+    });
+    const now = this.element.childNodes;
+    if (made.length !== now.length || made.some((each, at) => each !== now[at])) this.element.replaceChildren(...made);
+  }
+
+  made(field) {
+    const control = controlOf(field), label = element("span", {}), shown = element("output", {});
+    const listed = field.list ? element("datalist", { id: `${this.view.id}-${this.name}-${field.name}` }) : null;
+    if (listed) control.setAttribute("list", listed.id);
+    const whole = element("label", { class: `field ${field.type}` }, ...field.type === "tick"
+      ? [control, label] : [label, control], field.type === "slider" ? shown : null, listed);
+    const held = { element: whole, now: field, sent: null };
+    const value = () => field.type === "tick" ? control.checked
+      : field.type === "text" ? control.value : held.now.options[Number(control.value)]?.[0];
+    const send = () => {
+      if (value() === held.sent) return;
+      held.sent = value();
+      this.view.send({ field: [this.name, field.name, held.sent] });
+    };
+    control.addEventListener("change", send);
+    if (field.type === "slider") control.addEventListener("input", () => {
+      shown.textContent = held.now.options[Number(control.value)][1];
+      control.setAttribute("aria-valuetext", shown.textContent);
+      clearTimeout(held.waits);
+      held.waits = setTimeout(send, 60); });
+    held.take = given => { held.now = given; this.fill(given, held, { control, label, shown, listed }); };
+    return held;
+  }
+
+  fill(field, held, { control, label, shown, listed }) {
+    label.textContent = field.label;
+    held.element.title = field.title ?? "";
+    held.element.hidden = !!field.hidden;
+    control.disabled = !!field.disabled;
+    control.placeholder = field.hint ?? "";
+    const names = JSON.stringify(field.options ?? field.list ?? []);
+    if (field.type === "choice" && held.names !== names) control.replaceChildren(
+      ...field.options.map(([, text], at) => element("option", { value: at }, text)));
+    if (listed && held.names !== names) listed.replaceChildren(...field.list.map(each => element("option", { value: each })));
+    if (field.type === "slider") Object.assign(control, { min: 0, max: field.options.length - 1, step: 1 });
+    held.names = names;
+    held.sent = field.value;
+    if (field.type === "tick") control.checked = field.value;
+    else if (field.type === "text") { if (control.value !== field.value) control.value = field.value; }
+    else {
+      control.value = field.options.findIndex(([value]) => value === field.value);
+      shown.textContent = field.options[Number(control.value)]?.[1] ?? "";
+      if (field.type === "slider") control.setAttribute("aria-valuetext", shown.textContent);
+    }
+  }
+}
+
+const KINDS = { table: Table, strips: Strips, form: Form };
 /** Parts in columns, which tell one another what is chosen; `send` tells whoever answers. */
 class View {
   constructor(root, layout, send) {

@@ -7,7 +7,21 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from kstoolkit.views.parts import buttons, facts, numbers, said, sentence, source, table, words
+from kstoolkit.views.parts import (
+    bars,
+    buttons,
+    code,
+    facts,
+    field,
+    form,
+    numbers,
+    said,
+    sentence,
+    sizes,
+    source,
+    table,
+    words,
+)
 from kstoolkit.views.records import rows_of
 from kstoolkit.views.still import still
 from tests.plots.made import HOSTILE
@@ -38,7 +52,10 @@ def test_hostile_texts_are_texts_in_every_part(name: str) -> None:
         sentence(f"{name} did.", name),
         said(name),
         facts([(name, name)]),
-        table(name[:20], "rows", [words("name", pa.array([name]))]),
+        table(name[:20], "rows", [words("name", pa.array([name])), sizes(name, [1])]),
+        form(name, field(name, name, name, type="choice", options=[(name, name)])),
+        code(name, name),
+        bars(name, [(name, name, [(name, 1, name)])], limit=(2, name)),
     ]
     for part in parts:
         html = still(part)
