@@ -70,9 +70,23 @@ def coded(names: pa.ChunkedArray | pa.Array) -> dict[str, Any]:
     return {"words": words, "codes": encoded.indices.to_pylist()}
 
 
+def width_of(label: str, texts: Iterable[str]) -> str:
+    """Return how wide a column is: as its texts want it, the more room the more they have to say.
+
+    Examples
+    --------
+    >>> width_of("user", ["Anna", "Bo"]), width_of("path", ["x" * 90])
+    ('minmax(4.0em, 6fr)', 'minmax(14.0em, 40fr)')
+    """
+    longest = max(max(map(len, texts), default=0), len(label) + 1)
+    return f"minmax({min(max(0.6 * longest, 4), 14):.1f}em, {min(max(longest, 6), 40)}fr)"
+
+
 def words(label: str, names: pa.ChunkedArray | pa.Array, **how: Any) -> Part:
     """Return a column of texts; a ``"badge"`` if ``kind`` says so."""
-    return {"kind": "text", "name": label, "label": label, **coded(names), **how}
+    told = coded(names)
+    made = {"kind": "text", "name": label, "label": label, "width": width_of(label, told["words"])}
+    return made | told | how
 
 
 def numbers(label: str, values: NDArray[np.int64], **how: Any) -> Part:

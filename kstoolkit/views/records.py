@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from kstoolkit.records import Figure, Record, Records, Source, counted
 from kstoolkit.units import format_count
-from kstoolkit.views.parts import Part, cards, coded, facts, seen, table
+from kstoolkit.views.parts import Part, cards, coded, facts, seen, table, width_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +31,9 @@ _LISTED = 8
 _WHOLE_FROM = 1_000
 _MOST_ROWS = 10_000
 _WHYS, _UNKNOWN = ("unknown", "unjudged"), "unknown"
+_PLACES = {"path", "folder", "file"}  # of which the end tells most
+_EMPTY: tuple[object, ...] = (None, (), "", {})
+_AS_WRITTEN = {each.lower(): each for each in ("SST", "WAL", "RSS", "PSS", "CPU", "RocksDB", "ID")}
 
 
 def words(name: str) -> str:
@@ -42,7 +45,9 @@ def words(name: str) -> str:
     ('Memory plan', 'Hot prefixes', 'SST files')
     """
     apart = re.sub("(?<=[a-z])(?=[A-Z])", " ", name.replace("_", " ")).split()
-    told = " ".join(each if each.isupper() else each.lower() for each in apart)
+    told = " ".join(
+        each if each.isupper() else _AS_WRITTEN.get(each.lower(), each.lower()) for each in apart
+    )
     return told[:1].upper() + told[1:]
 
 
@@ -121,7 +126,7 @@ def figures_of(thing: Viewed) -> Part:
     about = [(each.name, getattr(thing, each.name)) for each in _about(thing)]
     figures = thing.figures()
     known = [(each.name, _text(each)) for each in figures if each.value is not None]
-    about = [(name, printed(value, name)) for name, value in about]
+    about = [(name, printed(value, name)) for name, value in about if value not in _EMPTY]
     shown = facts((_label(name), text) for name, text in [*about, *known])
     missing = [(each.name, each.text) for each in figures if each.value is None]
     unjudged = getattr(thing, "unjudged", {})
@@ -177,8 +182,8 @@ def _cell(record: Any, name: str) -> Any:
 
 
 def _label(name: str) -> str:
-    """Return a name in words; sizes are told with their unit."""
-    return words(name.removesuffix("_bytes"))
+    """Return a name in words; sizes and times are told with their unit."""
+    return words(name.removesuffix("_bytes").removesuffix("_ms").removeprefix("num_"))
 
 
 def _by_reason(figures: Iterable[tuple[str, Any]]) -> list[str]:
@@ -199,8 +204,9 @@ def _table(kind: str, columns: Sequence[tuple[str, list[Any]]], of: int) -> Part
 
 def _column(name: str, values: list[Any]) -> Part:
     """Return numbers as such, with the texts that people read; anything else as texts."""
-    head = {"name": name, "label": _label(name), "width": "minmax(6.5em, 1fr)"}
     texts = [each if each is _UNKNOWN else printed(each, name) for each in values]
+    head: Part = {"name": name, "label": _label(name), "width": width_of(_label(name), texts)}
+    head |= {"tail": True} if name in _PLACES else {}
     known = [each for each in values if each is not None and each is not _UNKNOWN]
     if not known or not all(map(is_number, known)):
         return head | {"kind": "text", **coded(pa.array(texts, pa.string()))}

@@ -25,6 +25,7 @@ const moment = (ms, length = 16) => new Date(ms).toISOString().slice(0, length).
 const clock = ms => new Date(ms).toISOString().slice(11, 16);
 
 function between(start, end) {
+  if (end - start < MINUTE) return `${moment(start, 19)} UTC`;
   const to = moment(start).slice(0, 10) === moment(end).slice(0, 10) ? clock(end) : moment(end);
   return end - start === DAY && start % DAY === 0
     ? `${moment(start).slice(0, 10)} (UTC)` : `${moment(start)} to ${to} UTC`;
@@ -70,7 +71,7 @@ class Span {
   get isWhole() { return this.shown[0] <= this.whole[0] && this.shown[1] >= this.whole[1]; }
 
   show(from, to) {
-    const least = Math.min(LEAST_SPAN, this.whole[1] - this.whole[0]);
+    const least = Math.min(LEAST_SPAN, (this.whole[1] - this.whole[0]) / 20);
     const length = Math.min(Math.max(to - from, least), this.whole[1] - this.whole[0]);
     const start = Math.min(Math.max(from, this.whole[0]), this.whole[1] - length);
     this.shown = [start, start + length];
@@ -225,7 +226,7 @@ class Table {
     this.sort();
   }
 
-  hasBelow(row) { return this.above !== null && this.part.depths?.[row + 1] > this.part.depths[row]; }
+  hasBelow(row) { const { depths } = this.part; return !!depths && depths[row + 1] > depths[row]; }
 
   /** Keep what is above a kept row, and leave out what is below one that is shut. */
   keepTree(keep) {
@@ -269,7 +270,7 @@ class Table {
     const chips = this.chosenChips("span");
     if (!this.span || (this.span.isWhole && !chips.length)) return;
     const column = this.part.columns.find(each => each.kind === "spans");
-    const [from, to] = this.span.shown.map(ms => (ms - column.span[0]) / MINUTE);
+    const [from, to] = this.span.shown.map(ms => (ms - column.span[0]) / (column.unit ?? MINUTE));
     this.faded = new Uint8Array(column.starts.length);
     for (let row = 0; row < keep.length; row++) {
       let any = 0;
@@ -318,13 +319,14 @@ class Table {
 
   get seen() {
     const narrow = this.element.clientWidth < 520;
-    return this.part.columns.map((each, place) => [each, place]).filter(([each]) => !(narrow && each.wide));
+    return this.part.columns.map((each, place) => [each, place]).filter(([each]) => !each.hidden && !(narrow && each.wide));
   }
 
   heads() {
     const widths = this.seen.map(([each]) => each.width ?? "minmax(4em, 1fr)").join(" ");
     this.element.style.setProperty("--columns", widths);
-    this.element.style.setProperty("--least", `calc(${this.seen.length > 6 ? 1 : 0} * ${this.seen.length} * (6.5em + 12px))`);
+    const least = this.seen.map(([each]) => /[\d.]+em/.exec(each.width ?? "4em")[0]);
+    this.element.style.setProperty("--least", `calc(${least.join(" + ")} + ${10 * least.length}px)`);
     keepingFocus(this.head, () => this.head.replaceChildren(...this.seen.map(([each, place]) => {
       const [by, way] = this.sorted ?? [], sign = by !== place ? "" : way > 0 ? " ▲" : " ▼";
       const sort = by !== place ? "none" : way > 0 ? "ascending" : "descending";
@@ -378,7 +380,7 @@ class Table {
       "aria-level": this.above && this.part.depths[row] + 1,
       "aria-expanded": this.hasBelow(row) ? String(this.isOpen(row)) : null,
       style: `top: ${place * ROW}px`, onclick: () => this.choose(row) },
-    ...this.seen.map(([each], at) => element("div", { role: "gridcell", class: `cell c-${each.kind}`,
+    ...this.seen.map(([each], at) => element("div", { role: "gridcell", class: `cell c-${each.kind}${each.tail ? " tail" : ""}`,
       title: each.titles?.[each.hints[row]] }, at === 0 ? this.twist(row) : "", ...this.cell(each, row))));
   }
 
@@ -410,7 +412,7 @@ class Table {
   }
 
   timeline(column, row) {
-    const [from, to] = this.span.shown.map(ms => (ms - column.span[0]) / MINUTE), drawn = [];
+    const [from, to] = this.span.shown.map(ms => (ms - column.span[0]) / (column.unit ?? MINUTE)), drawn = [];
     for (let at = column.firsts[row]; at < column.firsts[row + 1]; at++) {
       const x = 100 * (column.starts[at] - from) / (to - from);
       const width = Math.max(100 * column.lengths[at] / (to - from), 0.8);
@@ -425,15 +427,14 @@ class Table {
   }
 
   hover(event, column, row) {
-    const [from, to] = this.span.shown.map(ms => (ms - column.span[0]) / MINUTE);
+    const unit = column.unit ?? MINUTE, [from, to] = this.span.shown.map(ms => (ms - column.span[0]) / unit);
     const at = from + (to - from) * event.offsetX / event.currentTarget.clientWidth;
     const slack = (to - from) * 3 / event.currentTarget.clientWidth, told = [];
     for (let place = column.firsts[row]; place < column.firsts[row + 1]; place++) {
       const start = column.starts[place], end = start + column.lengths[place];
       if (at < start - slack || at > end + slack) continue;
-      const begin = column.span[0] + start * MINUTE;
-      told.push(`${between(begin, begin + column.lengths[place] * MINUTE)}: ${
-        number(column.counts[place])} × ${column.whats[column.what[place]]}`);
+      const begin = column.span[0] + start * unit, of = column.counts ? `${number(column.counts[place])} × ` : "";
+      told.push(`${between(begin, begin + column.lengths[place] * unit)}: ${of}${column.whats[column.what[place]]}`);
     }
     if (told.length) this.view.tip(event, [...told.slice(0, 5),
       ...told.length > 5 ? [`and ${number(told.length - 5)} more`] : []]);
@@ -744,6 +745,15 @@ async function copied(text, place) {
   return document.execCommand("copy");
 }
 
+/** What a card says: a link is one, and what to set can be copied. */
+function cardText(what, told) {
+  if (/^https:\/\/[^\s]+$/.test(told)) return [element("a", { href: told, target: "_blank", rel: "noreferrer" }, told)];
+  if (what !== "set") return [told];
+  const text = element("span", {}, told), copy = element("button", { type: "button", class: "quiet",
+    "aria-label": `Copy ${told}`, onclick: () => copied(told, text).then(done => { copy.textContent = done ? "Copied" : "Selected"; }) }, "Copy");
+  return [text, " ", copy];
+}
+
 /** Bars of parts beside each other's, against a limit. */
 function barsOf(part, view) {
   const sums = part.bars.map(bar => bar.parts.reduce((sum, each) => sum + each.value, 0));
@@ -770,7 +780,7 @@ const PLAIN = {
   tiles: (part, view, name, held) => part.tiles.map((each, place) => (held[place] ??= tileOf(view))(each)),
   cards: part => part.cards.map(each => element("article", {}, element("h5", {}, each.title),
     element("dl", {}, ...each.rows.map(([what, told]) => element("div", {}, element("dt", {}, what),
-      element("dd", {}, told)))))),
+      element("dd", {}, ...cardText(what, told))))))),
   tabs: (part, view, name) => {
     const at = part.tabs.findIndex(each => each.name === part.chosen);
     const made = part.tabs.map((each, place) => element("button", { type: "button", role: "tab",

@@ -10,7 +10,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, joined, shortened
 from kstoolkit.plots.axes import image
 from kstoolkit.plots.drawing import drawer
-from kstoolkit.records import Record, Records
+from kstoolkit.records import Record, Records, counted
 from kstoolkit.views.parts import picture, sentence
 from kstoolkit.views.records import figures_of, line_of, records_in, rows_of, words
 from kstoolkit.views.still import still
@@ -38,7 +38,7 @@ class RecordPanel(Panel):
     """
 
     def __init__(self, record: Viewed) -> None:
-        self._parts = _parts(record)
+        self._parts = parts_of(record)
         kind = record.kind if type(record) is Records else type(record).__name__
         face = Face([[*self._parts]], lambda _: None)
         for name, part in self._parts.items():
@@ -49,17 +49,24 @@ class RecordPanel(Panel):
         return joined(*map(still, self._parts.values()))
 
 
-def _parts(record: Viewed) -> dict[str, Part]:
+def parts_of(record: Viewed) -> dict[str, Part]:
     """Return what is shown of a record, by names for the places."""
     said = str(record)
     line = line_of(record) if said == repr(record) else said.partition("\n")[0]
-    told = {"line": sentence(shortened(line, 600)) if line else {}, "plot": _plot(record)}
-    if isinstance(record, Records):
-        return told | {"table": rows_of(record)}
-    told["facts"] = figures_of(record)
+    if isinstance(record, Records) and line == counted(len(record), record.kind):
+        line = ""  # its table says so
+    told = {"line": sentence(shortened(line, 600)) if line else {}}
     if isinstance(record, Record):
-        inner = records_in(record)
-        return told | {f"table_{name}": rows_of(each) for name, each in inner}
+        inner = {f"table_{name}": rows_of(each) for name, each in records_in(record)}
+        # What says sentences comes before figures: what to do before what is so.
+        said_first = {name: each for name, each in inner.items() if each.get("kind") == "cards"}
+        return told | said_first | {"plot": _plot(record), "facts": figures_of(record)} | inner
+    told["plot"] = _plot(record)
+    if isinstance(record, Records):
+        total = getattr(record, "total", None)
+        sums = figures_of(total) if isinstance(total, Record) else {}
+        return told | {"facts": sums, "table": rows_of(record)}
+    told["facts"] = figures_of(record)
     frame = getattr(record, "to_pandas", pd.DataFrame)()
     return told | {"table": rows_of(frame) if isinstance(frame, pd.DataFrame) else {}}
 

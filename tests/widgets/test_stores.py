@@ -10,8 +10,8 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
 from kstoolkit.rocksdb.faults import StoreClosedError
-from kstoolkit.widgets.storerows import StoreGrowth, _StoppableSource
-from kstoolkit.widgets.stores import _MOST_LISTED, StorePanel
+from kstoolkit.widgets.storerows import StoppableSource
+from kstoolkit.widgets.stores import StorePanel
 from tests.stores.kafkastreams.archives import State, states
 from tests.stores.spark.madecheckpoints import make_checkpoint
 from tests.stores.streamsstores import MINUTE_MS, START_MS, write_minutes, write_store
@@ -46,8 +46,8 @@ def opened() -> Iterator[Callable[..., StorePanel]]:
 
 @pytest.fixture
 def users(tmp_path: Path) -> Path:
-    """A store of 45 users, in two column families."""
-    rows = {f"user-{n:02}".encode(): n.to_bytes(8, "big") for n in range(45)}
+    """A store of 450 users, in two column families."""
+    rows = {f"user-{n:03}".encode(): n.to_bytes(8, "big") for n in range(450)}
     return write_store(tmp_path / "users", default=rows, other={b"k": b"v"})
 
 
@@ -61,33 +61,90 @@ def keys(panel: StorePanel) -> list[str]:
     return [row["key"].strip("'") for row in panel.page]
 
 
+def rows_of(panel: StorePanel, **read_as: object) -> list[dict[str, str]]:
+    panel.turn("Rows")
+    panel.read_as(**read_as)
+    panel.wait()
+    return panel.page
+
+
+def press(panel: StorePanel, place: str, what: str) -> None:
+    """Do what a click does: the browser sends the same."""
+    panel._heard({"pressed": [place, what]})
+    panel.wait()
+
+
+def enter(panel: StorePanel, name: str, value: object) -> None:
+    panel._heard({"field": ["form", name, value]})
+    panel.wait()
+
+
+def click(panel: StorePanel, place: str, row: int) -> None:
+    part = panel.face.part(place)
+    first = part["columns"][0]
+    panel._heard({"chosen": [place, row, first["words"][first["codes"][row]]]})
+    panel.wait()
+
+
+def field(panel: StorePanel, name: str) -> dict[str, Any]:
+    found: dict[str, Any]
+    (found,) = (each for each in panel.face.part("form")["fields"] if each["name"] == name)
+    return found
+
+
+def lines(panel: StorePanel) -> list[str]:
+    assert panel.tree is not None
+    return [each.name for each in panel.tree.nodes]
+
+
+def shown(panel: StorePanel) -> list[dict[str, Any]]:
+    """What stands in the places of a tab, as far as there is something."""
+    return [part for n in range(16) if (part := panel.face.part(f"shown{n}"))]
+
+
+def said(panel: StorePanel) -> str:
+    told: str = panel.face.part("said").get("text", "")
+    return told
+
+
 def test_a_store_that_stands_alone_is_shown_at_once_in_pages(
     opened: Callable[..., StorePanel], users: Path
 ) -> None:
     panel = opened(users.parent)
-    assert keys(panel) == [f"user-{n:02}" for n in range(20)]
-    assert panel.controls.previous.disabled
-    for first in (20, 40):
-        panel.controls.next.click()
-        panel.wait()
+    assert panel.tab == "Overview"
+    assert "entries in its files" in panel.static_html()
+    press(panel, "tabs", "Rows")
+    assert keys(panel) == [f"user-{n:03}" for n in range(200)]
+    turns = panel.face.part("turn")["buttons"]
+    assert [each["disabled"] for each in turns] == [True, False]
+    for first in (200, 400):
+        press(panel, "turn", "next")
         assert keys(panel)[0] == f"user-{first}"
-    assert len(panel.page) == 5
-    assert panel.controls.next.disabled
-    assert "Rows 41 to 45." in panel.static_html()
-    panel.controls.previous.click()
-    panel.wait()
-    assert repr(panel).endswith("1 store; users, rows 21 to 40, and more)")
+    assert len(panel.page) == 50
+    assert panel.face.part("turn")["buttons"][1]["disabled"]
+    assert panel.face.part("rows")["label"] == "Rows 401 to 450."
+    press(panel, "turn", "previous")
+    assert repr(panel).endswith("1 store; users, rows 201 to 400, and more)")
     panel.previous()
     panel.wait()
     panel.previous()
     panel.wait()
-    assert keys(panel)[0] == "user-00"
+    assert keys(panel)[0] == "user-000"
 
 
-def test_the_first_picture_shows_the_store_and_what_was_found(users: Path) -> None:
-    with StorePanel(users.parent) as panel:
-        assert "Rows 1 to 20, and more." in panel.static_html()
-        assert repr(panel).endswith("1 store; users, rows 1 to 20, and more)")
+def test_a_row_is_shown_whole_with_its_bytes(
+    opened: Callable[..., StorePanel], users: Path
+) -> None:
+    panel = opened(users)
+    rows_of(panel)
+    click(panel, "rows", 7)
+    assert panel.face.part("row")["text"] == "key\n'user-007'\n\nvalue\n7"
+    shown = panel.face.part("bytes")["text"]
+    assert "0000  75 73 65 72 2d 30 30 37" in shown
+    assert "user-007" in shown
+    assert shown.endswith("00 00 00 00 00 00 00 07                          ........")
+    press(panel, "turn", "next")
+    assert panel.face.part("bytes") == {}
 
 
 def test_a_store_is_chosen_by_its_name_while_it_is_still_looked_for(
@@ -97,8 +154,8 @@ def test_a_store_is_chosen_by_its_name_while_it_is_still_looked_for(
     write_store(users.parent / "another", default={b"a": b"1"})
     with StorePanel(users.parent) as panel:
         panel.choose("users")
-        panel.wait()
-        assert keys(panel)[0] == "user-00"
+        rows_of(panel)
+        assert keys(panel)[0] == "user-000"
 
 
 def test_what_was_written_since_is_shown_once_it_is_read_again(
@@ -110,25 +167,9 @@ def test_what_was_written_since_is_shown_once_it_is_read_again(
     assert not panel.page
     write_store(users, default={b"zoe": (1).to_bytes(8, "big")})
     write_store(users.parent / "another", default={b"a": b"1"})
-    panel.list.again.click()
-    panel.wait()
+    press(panel, "look", "again")
     assert keys(panel) == ["zoe"]
     assert "2 stores" in repr(panel)
-
-
-def test_stores_are_gone_through_by_buttons(opened: Callable[..., StorePanel], users: Path) -> None:
-    write_store(users.parent / "another", default={b"a": b"1"})
-    panel = opened(users.parent)
-    first, *_, last = (panel.list.nodes.index(each) for each in panel.list.nodes if each.is_store)
-    for _ in range(first + 1):
-        panel.list.below.click()
-    panel.wait()
-    assert keys(panel) == ["a"]
-    for _ in range(len(panel.list.nodes)):
-        panel.list.below.click()
-    assert panel.list.tree.index == last == len(panel.list.nodes) - 1
-    panel.list.above.click()
-    assert panel.list.tree.index == last - 1
 
 
 def test_keys_that_are_bytes_are_searched_for_as_text(
@@ -148,43 +189,35 @@ def test_keys_are_searched_for_whole_or_by_their_beginning(
     opened: Callable[..., StorePanel], minutes: Path
 ) -> None:
     panel = opened(minutes)
-    panel.controls.sought.value = "anna"
-    panel.wait()
+    enter(panel, "sought", "anna")
+    assert panel.tab == "Rows"
     assert {row["key"] for row in panel.page} == {"'anna'"}
     assert len(panel.page) == 18
-    panel.controls.by.value = True
-    panel.controls.sought.value = "ann"
-    panel.wait()
-    assert {row["key"] for row in panel.page} <= {"'anna'", "'annika'"}
-    assert len(panel.page) == 20
-    assert not panel.controls.next.disabled
+    enter(panel, "is_prefix", True)
+    enter(panel, "sought", "ann")
+    assert {row["key"] for row in panel.page} == {"'anna'", "'annika'"}
     panel.search("0x626f")
     panel.wait()
     assert {row["key"] for row in panel.page} == {"'bo'"}
     panel.search("nobody")
     panel.wait()
     assert not panel.page
-    assert "No such rows." in panel.static_html()
+    assert said(panel) == "No such rows."
 
 
-def test_serdes_and_the_length_of_windows_are_chosen_and_bytes_stand_beside(
+def test_serdes_and_the_length_of_windows_are_chosen(
     opened: Callable[..., StorePanel], minutes: Path
 ) -> None:
     panel = opened(minutes)
-    assert "window end, UTC" not in panel.page[0]
-    panel.controls.window_size.value = "10 minutes"
-    panel.wait()
+    assert "window end, UTC" not in rows_of(panel)[0]
+    enter(panel, "window_size", "10 minutes")
     assert panel.page[0]["window start, UTC"] == "2023-11-14 23:00"
     assert panel.page[0]["window end, UTC"] == "2023-11-14 23:10"
-    panel.controls.value_serde.value = "bytes"
-    panel.wait()
+    enter(panel, "value_serde", "bytes")
     raw = (START_MS // MINUTE_MS).to_bytes(8, "big")
     assert panel.page[0]["value"] == f"0x{raw.hex()}"
-    assert raw.hex(" ") not in panel.static_html()
-    panel.controls.raw.value = True
-    assert raw.hex(" ") in panel.static_html()
-    panel.read_as(value_serde=None, window_size=None)
-    panel.wait()
+    assert field(panel, "value_serde")["value"] == "bytes"
+    rows_of(panel, value_serde=None, window_size=None)
     assert panel.page[0]["value"] == str(START_MS // MINUTE_MS)
 
 
@@ -192,99 +225,101 @@ def test_what_makes_no_sense_is_said_and_the_panel_goes_on(
     opened: Callable[..., StorePanel], users: Path
 ) -> None:
     panel = opened(users)
-    panel.controls.window_size.value = "soon"
-    panel.wait()
-    assert "&#x27;soon&#x27;" in panel.static_html()
+    enter(panel, "window_size", "soon")
+    assert "'soon'" in said(panel)
     assert not panel.page
-    panel.controls.window_size.value = ""
-    panel.controls.key_serde.value = "long"
+    enter(panel, "window_size", "")
+    enter(panel, "key_serde", "long")
     panel.search("anna")
     panel.wait()
-    assert "no such number" in panel.static_html()
+    assert "no such number" in said(panel)
     panel.search("9" * 100_000 + "x")
     panel.wait()
-    assert "no such number" in panel.static_html()
-    assert len(panel.rows.said.value) < 1_000
-    panel.controls.key_serde.value = ""
-    panel.search("user-07")
+    assert "no such number" in said(panel)
+    assert len(said(panel)) < 1_000
+    enter(panel, "key_serde", None)
+    panel.search("user-007")
     panel.wait()
-    assert keys(panel) == ["user-07"]
-    assert "no such number" not in panel.static_html()
+    assert keys(panel) == ["user-007"]
+    assert said(panel) == ""
     with pytest.raises(ConfigurationError, match="none of the choices"):
         panel.read_as(key_serde="morse")
     with pytest.raises(ConfigurationError, match="Nothing is called 'color'"):
         panel.read_as(color="blue")
+    with pytest.raises(ConfigurationError, match="no tab 'Colors'"):
+        panel.turn("Colors")
     panel.choose(users / "absent")
     panel.wait()
-    assert "absent" in panel.static_html()
+    assert "absent" in said(panel)
 
 
 def test_a_column_family_can_be_chosen(opened: Callable[..., StorePanel], users: Path) -> None:
     panel = opened(users)
-    assert panel.controls.family.layout.display == ""
-    panel.controls.family.value = "other"
-    panel.wait()
+    rows_of(panel)
+    assert not field(panel, "family")["hidden"]
+    enter(panel, "family", "other")
     assert keys(panel) == ["k"]
 
 
-def test_the_tree_groups_what_is_found_and_a_filter_thins_it(
-    opened: Callable[..., StorePanel], tmp_path: Path
-) -> None:
+def test_the_tree_groups_what_is_found(opened: Callable[..., StorePanel], tmp_path: Path) -> None:
     for place in ("0_0", "0_10", "0_2"):
         write_minutes(tmp_path / "app" / place / "clicks", ["anna"], segments=1)
     make_checkpoint(tmp_path / "query")
     write_store(tmp_path / "alone", default={b"a": b"1"})
     panel = opened(tmp_path)
-    lines = [each.label.strip("\u00a0") for each in panel.list.nodes]
-    assert "4 stores" not in repr(panel)
     assert "5 stores" in repr(panel)
-    assert any(line.startswith("operator 0: 1 store") for line in lines)
-    assert any(line.startswith("alone (key-value") for line in lines)
-    tasks = [line for line in lines if line.startswith("task")]
-    assert [line.partition(":")[0] for line in tasks] == ["task 0_0", "task 0_2", "task 0_10"]
-    assert panel.store is None
-    panel.list.filter.value = "QUERY"
-    assert [each.depth for each in panel.list.nodes] == [0, 1, 2, 3]
-    assert "1 of them match" in panel.list.said.value
-    panel.list.tree.index = 0
-    assert "among the largest" in panel.static_html()
-    panel.list.tree.index = 3
-    panel.wait()
-    assert keys(panel) == [
-        '{"user": "Cy"}',
-        '{"user": "Dee"}',
-        '{"user": "Anna"}',
-        '{"user": "Aaron"}',
+    assert [each for each in lines(panel) if each.startswith("task")] == [
+        *("task 0_0", "task 0_2", "task 0_10")
     ]
-    panel.list.filter.value = ""
-    assert panel.list.nodes[panel.list.tree.index].path == str(tmp_path / "query/state/0/0")
+    tree = panel.face.part("tree")
+    assert tree["leaves"] == 5
+    assert tree["depths"][lines(panel).index("task 0_0")] == 2
+    assert panel.store is None
+    click(panel, "tree", lines(panel).index("task 0_0") - 1)
+    assert panel.face.part("tabs")["tabs"][1]["name"] == "Checkup"
+    press(panel, "tabs", "Checkup")
+    assert "3 stores in" in panel.static_html()
+    click(panel, "tree", lines(panel).index("query") + 2)
+    rows_of(panel)
+    assert [row["key: user"] for row in panel.page] == ["Cy", "Dee", "Anna", "Aaron"]
+    assert panel.page[0]["value: count"].isdecimal()
     panel.choose("alone")
-    panel.wait()
+    rows_of(panel)
     assert keys(panel) == ["a"]
     panel.choose("clicks")
-    assert "3 stores are called" in panel.static_html()
+    assert "3 stores are called" in said(panel)
+
+
+def test_a_choice_of_an_older_table_is_none_of_this_one(
+    opened: Callable[..., StorePanel], users: Path
+) -> None:
+    panel = opened(users.parent)
+    panel._heard({"chosen": ["tree", 0, "another engine"]})
+    panel.wait()
+    assert repr(panel).endswith("users)")
 
 
 def test_versions_of_sparks_can_be_chosen_and_keys_given_as_json(
     opened: Callable[..., StorePanel], tmp_path: Path
 ) -> None:
     panel = opened(make_checkpoint(tmp_path / "query"))
-    assert [label for label, _ in panel.controls.version.options] == ["latest", "4", "3", "2", "1"]
-    assert panel.controls.window_size.layout.display == "none"
-    panel.controls.version.value = 1
-    panel.wait()
-    assert keys(panel) == ['{"user": "Anna"}']
-    assert panel.page[0]["value"] == '{"count": 1}'
-    panel.controls.version.value = ""
+    rows_of(panel)
+    told = [label for _, label in field(panel, "version")["options"]]
+    assert told == ["latest", "4", "3", "2", "1"]
+    assert field(panel, "window_size")["hidden"]
+    enter(panel, "version", 1)
+    assert [row["key: user"] for row in panel.page] == ["Anna"]
+    assert panel.page[0]["value: count"] == "1"
+    enter(panel, "version", None)
     panel.search('{"user": "Dee"}')
     panel.wait()
-    assert panel.page[0]["value"] == '{"count": 4}'
+    assert panel.page[0]["value: count"] == "4"
     panel.search('{"user"')
     panel.wait()
-    assert "is no JSON" in panel.static_html()
+    assert "is no JSON" in said(panel)
     panel.search("An", prefix=True)
     panel.wait()
-    assert "binary rows" in panel.static_html()
+    assert "binary rows" in said(panel)
 
 
 def test_all_partitions_of_an_operator_are_read_by_its_line(
@@ -292,11 +327,30 @@ def test_all_partitions_of_an_operator_are_read_by_its_line(
 ) -> None:
     make_checkpoint(tmp_path / "query")
     panel = opened(tmp_path)
-    line = next(each for each in panel.list.nodes if each.name == "operator 0")
-    panel.list.tree.index = panel.list.nodes.index(line)
-    panel.wait()
-    assert [row["partition"] for row in panel.page] == ["0"] * 4
+    click(panel, "tree", lines(panel).index("operator 0"))
     assert "aggregation" in panel.static_html()
+    assert [row["partition"] for row in rows_of(panel)] == ["0"] * 4
+
+
+def test_levels_log_memory_and_advice_are_those_of_its_files(
+    opened: Callable[..., StorePanel], users: Path
+) -> None:
+    panel = opened(users)
+    press(panel, "tabs", "Levels")
+    files = next(each for each in shown(panel) if each.get("noun") == "levels")
+    (counts,) = (each["values"] for each in files["columns"] if each["name"] == "num_files")
+    assert sum(counts) == len([*users.glob("*.sst")])
+    press(panel, "tabs", "Log")
+    kinds = shown(panel)[0]["columns"]
+    logged = dict(zip(kinds[0]["words"], kinds[1]["values"], strict=True))
+    log = "".join(each.read_text() for each in users.glob("LOG*"))
+    assert logged["flushes"] == log.count("flush_finished") > 0
+    assert logged["errors"] == 0
+    press(panel, "tabs", "Memory")
+    assert ["Formula"] in [each[:1] for part in shown(panel) for each in part.get("rows", ())]
+    press(panel, "tabs", "Advice")
+    assert "No figure of it advises anything." in panel.static_html()
+    assert said(panel) == ""
 
 
 def test_growth_is_a_few_sentences_and_leaves_with_the_store(
@@ -305,43 +359,26 @@ def test_growth_is_a_few_sentences_and_leaves_with_the_store(
     panel = opened(minutes.parents[2])
     assert users.parent == minutes.parents[2]
     panel.grow()
-    assert "Choose a store first" in panel.static_html()
+    assert "no tab 'Growth'" in said(panel)
     panel.choose("clicks")
-    panel.growing.button.click()
-    panel.wait()
+    press(panel, "tabs", "Growth")
     assert panel.growth is not None
     assert panel.growth.num_rows == 54
     assert panel.growth.verdict[0].replace("'", "&#x27;")[:20] in panel.static_html()
+    share = panel.growth.num_past_rows
+    assert share is not None
+    states = panel.face.part("tree")["columns"][3]["words"]
+    assert [each for each in states if "expired" in each] == [f"{share[0] / 54:.0%} expired"]
     panel.choose("users")
     panel.wait()
-    assert not panel.growing.growth
-    assert "<li>" not in panel.static_html()
-
-
-def test_why_growth_is_unknown_is_not_overwritten_by_that_it_is_being_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def gone(_: object) -> Any:
-        message = "The store is gone."
-        raise InputError(message)
-
-    begin = threading.Thread.start
-
-    def begin_and_end(thread: threading.Thread) -> None:
-        begin(thread)
-        thread.join()
-
-    monkeypatch.setattr(threading.Thread, "start", begin_and_end)
-    measuring = StoreGrowth(lambda: gone)
-    measuring.measure()
-    assert "The store is gone." in measuring.shown.value
-    measuring.close()
+    assert panel.growth is not None
+    assert panel.growth.store == "users"
 
 
 def test_a_store_that_is_open_stays_so_and_is_read_as_it_was_told(users: Path) -> None:
     with kst.open_store(users, value_serde="bytes") as store:
         with StorePanel(store) as panel:
-            panel.wait()
+            rows_of(panel)
             assert panel.store is store
             assert panel.page[1]["value"] == "0x0000000000000001"
             panel.read_as(family="other")
@@ -362,10 +399,10 @@ def test_closing_frees_the_store_and_ends_all_threads(
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     before = set(threading.enumerate())
     panel = StorePanel(minutes)
-    panel.wait()
+    rows_of(panel)
+    store = panel.store
     panel.grow()
     panel.next()
-    store = panel.store
     assert list(scratch.iterdir())
     panel.close()
     panel.close()
@@ -379,10 +416,10 @@ def test_closing_frees_the_store_and_ends_all_threads(
     assert panel.page == []
 
 
-def test_a_panel_of_many_stores_appears_at_once_and_lists_the_first(tmp_path: Path) -> None:
+def test_a_panel_of_many_stores_appears_at_once(tmp_path: Path) -> None:
     for n in range(3):
         write_store(tmp_path / f"store-{n}", default={b"a": b"1"})
-    for n in range(_MOST_LISTED):
+    for n in range(500):
         (tmp_path / f"linked-{n}").mkdir()
         for each in (tmp_path / "store-0").iterdir():
             os.link(each, tmp_path / f"linked-{n}" / each.name)
@@ -390,10 +427,8 @@ def test_a_panel_of_many_stores_appears_at_once_and_lists_the_first(tmp_path: Pa
     with StorePanel(tmp_path) as panel:
         assert time.thread_time() - begun < 0.2, "another thread looks: that takes twice as long"
         panel.wait()
-        assert len(panel.list.nodes) == _MOST_LISTED
-        assert f"the first {_MOST_LISTED} lines" in panel.static_html()
-        panel.list.filter.value = "store-2"
-        assert len([each for each in panel.list.nodes if each.is_store]) == 1
+        assert panel.face.part("tree")["leaves"] == 503
+        assert "the first 20 of" in panel.static_html()
 
 
 def test_closing_ends_the_search_among_thousands_of_stores(
@@ -409,7 +444,7 @@ def test_closing_ends_the_search_among_thousands_of_stores(
     panel.close()
     assert set(threading.enumerate()) <= before
     assert time.perf_counter() - begun < 1
-    assert panel.list.found is None
+    assert panel.tree is None
 
 
 def test_users_that_look_like_markup_are_shown_as_text(
@@ -417,6 +452,7 @@ def test_users_that_look_like_markup_are_shown_as_text(
 ) -> None:
     rows = {user.encode(): user.encode() for user in HOSTILE}
     panel = opened(write_store(tmp_path / "<b>bold", default=rows))
+    rows_of(panel)
     html = panel.static_html()
     for shown in HOSTILE.values():
         assert shown in html
@@ -430,9 +466,9 @@ def test_a_damaged_store_says_so(opened: Callable[..., StorePanel], users: Path)
     for each in users.glob("*.sst"):
         each.write_bytes(each.read_bytes()[:-40])
     panel = opened(users)
-    assert str(users) in panel.static_html()
+    rows_of(panel)
+    assert str(users) in said(panel)
     assert not panel.page
-    assert 'role="status"' in panel.rows.said.value
 
 
 @pytest.mark.filterwarnings("ignore::kstoolkit.stores.rows.readable.LeftOutWarning")
@@ -441,8 +477,8 @@ def test_what_is_left_out_of_a_store_is_said_beside_its_rows(
 ) -> None:
     (minutes / "clicks.1").mkdir()
     panel = opened(minutes)
-    assert "1 part left out. clicks.1: it has no CURRENT file." in panel.rows.said.value
-    assert "1 part left out" in panel.static_html()
+    rows_of(panel)
+    assert "1 part left out. clicks.1: it has no CURRENT file." in said(panel)
     assert panel.page
 
 
@@ -463,18 +499,19 @@ def test_every_store_of_a_real_state_directory_is_described_and_read(
 ) -> None:
     panel = opened(state.directory(tmp_path_factory))
     expected = {each["store"]: each for each in state.stores(tmp_path_factory)}
+    assert panel.tree is not None
     read = 0
-    for node in panel.list.nodes:
+    for row, node in enumerate(panel.tree.nodes):
         if not node.is_store:
             continue
-        panel.list.tree.index = panel.list.nodes.index(node)
-        panel.wait()
+        press(panel, "tabs", "Overview")
+        click(panel, "tree", row)
         html = panel.static_html()
         assert "% sure" in html
         assert "changelog offset" in html
         assert "closed" in html
         assert node.name in expected
-        read += len(panel.page)
+        read += len(rows_of(panel))
     assert read > 0
 
 
@@ -496,7 +533,7 @@ def test_rows_that_nobody_wants_any_more_are_read_no_further() -> None:
                 yield "some rows"
 
     answers = iter([False, False, True])
-    source: Any = _StoppableSource(Endless(), lambda: next(answers))
+    source: Any = StoppableSource(Endless(), lambda: next(answers))
     rows = source.read(None)
     assert (source.name, next(rows), next(rows)) == ("counts", "some rows", "some rows")
     with pytest.raises(KstoolkitError, match="counts is not read any further"):
