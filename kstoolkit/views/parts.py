@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.markup import plain, shortened
 from kstoolkit.records import counted
-from kstoolkit.units import format_bytes
+from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -90,8 +90,10 @@ def words(label: str, names: pa.ChunkedArray | pa.Array, **how: Any) -> Part:
 
 
 def numbers(label: str, values: NDArray[np.int64], **how: Any) -> Part:
-    """Return a column of whole numbers."""
-    return {"kind": "number", "name": label, "label": label, "values": whole(values), **how}
+    """Return a column of whole numbers; ``texts`` are what is shown of them."""
+    told = how.get("texts") or [format_count(max(whole(values), default=0))]
+    made = {"kind": "number", "name": label, "label": label, "width": width_of(label, told)}
+    return made | {"values": whole(values)} | how
 
 
 def sentence(told: str, *names: str, tone: str = "large") -> Part:
@@ -147,9 +149,15 @@ def cards(texts: Iterable[str]) -> Part:
     for each in texts:
         first, *others = each.splitlines()
         rows = [line.strip().partition(": ") for line in others]
-        facts = [[seen(what), seen(said, 600)] for what, _, said in rows]
+        facts = [[seen(what), seen(said, 600), _deed(what, said)] for what, _, said in rows]
         told.append({"title": seen(first, 300), "rows": facts})
     return {"kind": "cards", "cards": told} if told else {}
+
+
+def _deed(what: str, said: str) -> str:
+    """Return what can be done with what a card says."""
+    is_link = said.startswith("https://") and not set(said) & set(" \"'<>")
+    return "link" if is_link else "copy" if what == "set" else ""
 
 
 def table(label: str, noun: str, columns: Sequence[Part], **how: Any) -> Part:

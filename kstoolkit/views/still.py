@@ -63,7 +63,10 @@ def _picture(part: Part) -> Html:
 
 
 def _card(title: str, rows: list[list[str]]) -> Html:
-    return joined(element("h5", isolated(title, 300)), text_table([["what", "said"], *rows]))
+    return joined(
+        element("h5", isolated(title, 300)),
+        text_table([["what", "said"], *(each[:2] for each in rows)]),
+    )
 
 
 def _table(part: Part) -> Html:

@@ -746,9 +746,9 @@ async function copied(text, place) {
 }
 
 /** What a card says: a link is one, and what to set can be copied. */
-function cardText(what, told) {
-  if (/^https:\/\/[^\s]+$/.test(told)) return [element("a", { href: told, target: "_blank", rel: "noreferrer" }, told)];
-  if (what !== "set") return [told];
+function cardText(told, deed) {
+  if (deed === "link") return [element("a", { href: told, target: "_blank", rel: "noreferrer" }, told)];
+  if (deed !== "copy") return [told];
   const text = element("span", {}, told), copy = element("button", { type: "button", class: "quiet",
     "aria-label": `Copy ${told}`, onclick: () => copied(told, text).then(done => { copy.textContent = done ? "Copied" : "Selected"; }) }, "Copy");
   return [text, " ", copy];
@@ -779,8 +779,8 @@ const PLAIN = {
   badge: part => [element("span", { class: `badge ${part.tone}`, role: "status" }, part.text)],
   tiles: (part, view, name, held) => part.tiles.map((each, place) => (held[place] ??= tileOf(view))(each)),
   cards: part => part.cards.map(each => element("article", {}, element("h5", {}, each.title),
-    element("dl", {}, ...each.rows.map(([what, told]) => element("div", {}, element("dt", {}, what),
-      element("dd", {}, ...cardText(what, told))))))),
+    element("dl", {}, ...each.rows.map(([what, told, deed]) => element("div", {}, element("dt", {}, what),
+      element("dd", {}, ...cardText(told, deed))))))),
   tabs: (part, view, name) => {
     const at = part.tabs.findIndex(each => each.name === part.chosen);
     const made = part.tabs.map((each, place) => element("button", { type: "button", role: "tab",
@@ -883,6 +883,9 @@ class Form {
     if (listed && held.names !== names) listed.replaceChildren(...field.list.map(each => element("option", { value: each })));
     if (field.type === "slider") Object.assign(control, { min: 0, max: field.options.length - 1, step: 1 });
     held.names = names;
+    // What somebody is typing is not sent yet, and no answer to what was sent before takes it away.
+    const isTyped = field.type === "text" && document.activeElement === control && control.value !== (held.sent ?? "");
+    if (isTyped) return;
     held.sent = field.value;
     if (field.type === "tick") control.checked = field.value;
     else if (field.type === "text") { if (control.value !== field.value) control.value = field.value; }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -121,15 +120,14 @@ def store_panel(store: object) -> Panel:
 def memory_panel(given: object = None) -> Panel:
     """Return the panel of the memory of a store, of a plan, or of nothing yet.
 
-    A store at a path is opened for the panel, and closed with it.
+    A store at a path is opened whenever it is measured; of a folder above several, all are.
     """
     _need_ipywidgets()
     if given is None:
         return _panel(_MEMORY)
     if isinstance(given, str | os.PathLike):
-        return _memory_at(_folder(given))
-    fit = _fit(given, "store, and no plan", _STORES, _MEMORY)
-    return _memory_at(fit) if isinstance(fit, Path) else _panel(_MEMORY, fit)
+        return _panel(_MEMORY, _folder(given))
+    return _panel(_MEMORY, _fit(given, "store, and no plan", _STORES, _MEMORY))
 
 
 def profile_panel(profile: object = "spark") -> Panel:
@@ -147,14 +145,6 @@ def _at(given: str | os.PathLike[str]) -> tuple[str, object]:
     if (folder / "run.json").is_file():
         return _fitting(_loaded(folder))
     return _STORES, folder
-
-
-def _memory_at(folder: Path) -> Panel:
-    with ExitStack() as held:
-        store = held.enter_context(_imported("stores.opening.open_store")(folder))
-        panel = _panel(_MEMORY, store)
-        panel.on_close(held.pop_all().close)
-    return panel
 
 
 def _fit(thing: object, what: str, *panels: str) -> object:

@@ -1,22 +1,23 @@
 """What memory was measured, of a store or of a run: bars beside the formula, and words for them.
 
-It opens stores, and brings the plots along: a panel imports it once there is something to draw.
+It opens stores, and brings the plots along: a panel imports it once there is something to measure.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.marks import Bar, part_of
-from kstoolkit.plots.memory import bar_of_measured, bar_of_plan
+from kstoolkit.plots.memory import bar_of_measured
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.files.ssts import known_total
 from kstoolkit.rocksdb.memory.measured import MemoryParts
 from kstoolkit.rocksdb.memory.planning import KEY_TRAILER_BYTES, MemoryPlan
 from kstoolkit.rocksdb.store import Store
+from kstoolkit.stores.discovery.discovering import FoundStores, discover
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.units import format_bytes
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from kstoolkit.operations.sparkmemory import SparkMemory
 
 
+_Bar = tuple[str, str, list[tuple[str, float, str]]]
+"""What a bar is of, its size as a text, and its parts: name, size, text."""
+
 _SPARK = "RocksDB, Spark's estimate"
 _HINT = "Give a store or its folder, a run, a plan, or what memory() or spark_memory() returned."
 
@@ -35,7 +39,7 @@ _HINT = "Give a store or its folder, a run, a plan, or what memory() or spark_me
 class Measured:
     """What was measured or planned before, and what it tells the controls of the formula."""
 
-    bars: tuple[Bar, ...] = ()
+    bars: tuple[_Bar, ...] = ()
     words: str = ""
     told: dict[str, Any] = field(default_factory=dict)
 
@@ -46,17 +50,44 @@ def measured(thing: Any) -> Measured:
         case MemoryPlan():
             size, count = format_bytes(thing.total_bytes), thing.instances
             words = f"Given: {size} for {counted(count, 'RocksDB instances')}."
-            return Measured((bar_of_plan("the plan given", thing),), words, dict(thing.given))
-        case MemoryParts():
-            return _of_parts([thing])
+            return Measured((_planned("the plan given", thing),), words, dict(thing.given))
+        case FoundStores():
+            return _of_stores(thing)
         case str() | os.PathLike():
-            with open_store(thing) as store:
-                return _of_store(store)
-    if isinstance(thing, Records) and all(isinstance(each, MemoryParts) for each in thing):
-        return _of_parts(list(thing))
-    if isinstance(thing, Store | HasRows):
-        return _of_store(thing)
+            return _of_folder(Path(thing))
+        case Store() | HasRows():
+            return _of_store(thing)
+    parts = list(thing) if isinstance(thing, Records) else [thing]
+    if all(isinstance(each, MemoryParts) for each in parts):
+        return _of_parts(parts)
     return _of_application(thing)
+
+
+def _planned(name: str, plan: MemoryPlan) -> _Bar:
+    known = [(each.term, each.total_bytes) for each in plan.terms]
+    parts = [(term, float(size), format_bytes(size)) for term, size in known if size]
+    return name, format_bytes(plan.total_bytes), parts
+
+
+def _of_folder(folder: Path) -> Measured:
+    """Measure the store of a folder; of one above several, say what all of them need."""
+    found = discover(folder) if folder.is_dir() else ()
+    if len(found) > 1 and isinstance(found, FoundStores):
+        return _of_stores(found)
+    with open_store(folder) as store:
+        return _of_store(store)
+
+
+def _of_stores(found: FoundStores) -> Measured:
+    """Return what all stores of an application need, and how the form comes near it."""
+    plan = found.memory_plan()
+    size, number = format_bytes(plan.total_bytes), counted(plan.instances, "RocksDB instances")
+    words = f"By the options and files of {counted(len(found), 'stores')}: {size} for {number}."
+    largest = max(found, key=lambda each: each.size_bytes)
+    with open_store(largest.path) as store:
+        told = dict(_of_store(store).told)
+    told |= {"partitions": plan.instances, "segments": 1}
+    return Measured((_planned("its stores, by their own options", plan),), words, told)
 
 
 def _of_store(store: Any) -> Measured:
@@ -107,8 +138,12 @@ def _of_parts(parts: list[MemoryParts], told: dict[str, Any] | None = None) -> M
     total = known_total(each.total_bytes for each in parts)
     known = format_bytes(total) if total is not None else f"unknown ({whys.get('total_bytes')})"
     of = "" if len(parts) == 1 else f" for {counted(len(parts), 'segments')}, one after the other"
-    bars = (bar_of_measured(parts),)
-    return Measured(bars, f"Measured in this process{of}: {known}.", told or {})
+    stacked = bar_of_measured(parts).parts
+    shown = [
+        (each.name, each.size, format_bytes(round(each.size))) for each in stacked if each.size
+    ]
+    words = f"Measured in this process{of}: {known}."
+    return Measured((("measured in this process", known, shown),), words, told or {})
 
 
 def _of_application(thing: Any) -> Measured:
@@ -134,7 +169,7 @@ def _of_spark(memory: SparkMemory, told: dict[str, Any]) -> Measured:
     size = memory.state.rocksdb_bytes
     why = memory.state.unknown.get("rocksdb_bytes", "not told")
     words = format_bytes(size) if size is not None else f"unknown ({why})"
-    bars = (Bar(_SPARK, (part_of(memory.state, "rocksdb_bytes", "RocksDB"),)),)
+    bars: tuple[_Bar, ...] = ((_SPARK, words, [("RocksDB", size, words)] if size else []),)
     if memory.state.num_stores:
         told = told | {"partitions": memory.state.num_stores}
     return Measured(bars, f"Measured, by Spark's estimate: {words}.", told)

@@ -63,7 +63,6 @@ import shutil
 import kstoolkit as kst
 shutil.copytree("{ROOT}/data/stores", "../state")
 panel = kst.StorePanel("../state")
-panel.list.wait()
 panel.choose("actions-1m")
 panel.wait()
 panel

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from kstoolkit.errors import ConfigurationError, Option, naming
 from kstoolkit.records import Figure, Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.files.ssts import known_total
-from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_given, profile_named
-from kstoolkit.units import check_whole, format_bytes, format_count, parse_bytes
+from kstoolkit.rocksdb.profiles.named import profile_given, profile_named
+from kstoolkit.units import check_whole, format_bytes, format_count
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.log.lines import LoggedOption
+    from kstoolkit.rocksdb.memory.fitting import PodMemory
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 
@@ -329,21 +330,9 @@ class MemoryPlan(Record):
         >>> plan_memory("kafka_streams", partitions=100).within("8GiB", "2GiB").bound_bytes >> 20
         4427
         """
-        limit, xmx = parse_bytes(pod), parse_bytes(heap)
-        java = _JAVA | {"garbage collector": xmx // _GC_SHARE}
-        if reserve is not None:
-            java = {str(Source.GIVEN): parse_bytes(reserve)}
-        beside = sum(java.values())
-        left = limit - xmx - beside
-        bound = (left - left // _ALLOCATOR_SHARE) >> 20 << 20
-        if bound <= 0:
-            of_java = f"{format_bytes(xmx)} of heap and {format_bytes(beside)} of Java beside it"
-            message = f"A pod of {format_bytes(limit)} has nothing left for RocksDB: {of_java}."
-            raise ConfigurationError(message, hint="Give the pod more, or Java a smaller heap.")
-        bounded_memory(bound, self.instances)  # refuses what is too little for so many
-        whys = {} if self.is_ceiling else {_NEEDED: "; ".join(self.unknown.values())}
-        told = (beside, left, bound, None if whys else self.total_bytes, self.instances)
-        return PodMemory(limit, xmx, *told, java=java, unknown=whys)
+        from kstoolkit.rocksdb.memory.fitting import pod_memory  # noqa: PLC0415 - plans
+
+        return pod_memory(self, pod, heap, reserve)
 
     @property
     def is_ceiling(self) -> bool:
@@ -358,81 +347,6 @@ class MemoryPlan(Record):
 
     def _repr_html_(self) -> str:
         return Record._repr_html_(self) + self.terms._repr_html_()
-
-
-_JAVA: dict[str, int] = {
-    "code cache": 240 << 20,
-    "metaspace": 128 << 20,
-    "thread stacks": 64 << 20,
-    "direct buffers": 50 << 20,
-}
-_GC_SHARE = 16
-_ALLOCATOR_SHARE = 5
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class PodMemory(Record):
-    """What a pod has for RocksDB beside Java, and the bound that fits.
-
-    Java takes beside its heap, as a ceiling: 240 MiB of code (``ReservedCodeCacheSize``, its
-    default), 128 MiB of metaspace (20,000 classes of 5,800 bytes, and 14 MB: Cloud Foundry's
-    java-buildpack-memory-calculator), 64 stacks of 1 MiB (``ThreadStackSize``), 50 MiB of direct
-    buffers (``fetch.max.bytes``, which a response is read through), and a sixteenth of the heap for
-    the garbage collector (G1 of JDK 17 by native memory tracking: 118 MiB for 2 GiB). None but the
-    first is bounded by Java itself. A fifth of what is left is kept for what the allocator doesn't
-    give back and blocks in use beyond the cache: a rule of thumb; with glibc it can be more.
-
-    Parameters
-    ----------
-    java_bytes, java
-        What Java may take beside its heap, and of what.
-    left_bytes
-        What is left for RocksDB and its allocator.
-    bound_bytes
-        The size of the one cache that fits: see :attr:`profile`.
-    needed_bytes, instances
-        What that many RocksDB take at most as they are configured now.
-    """
-
-    pod_bytes: int = of_source(Source.GIVEN)
-    heap_bytes: int = of_source(Source.GIVEN)
-    java_bytes: int = of_source(Source.FORMULA)
-    left_bytes: int = of_source(Source.FORMULA)
-    bound_bytes: int = of_source(Source.FORMULA)
-    needed_bytes: int | None = of_source(Source.FORMULA)
-    instances: int = of_source(Source.FORMULA)
-    java: dict[str, int] = field(default_factory=dict)
-    unknown: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def profile(self) -> Profile:
-        """The options under which all instances together stay near the bound."""
-        return bounded_memory(self.bound_bytes, self.instances)
-
-    def __str__(self) -> str:
-        java = ", ".join(f"{name} {format_bytes(size)}" for name, size in self.java.items())
-        pod, heap, beside = map(format_bytes, (self.pod_bytes, self.heap_bytes, self.java_bytes))
-        left, bound = format_bytes(self.left_bytes), format_bytes(self.bound_bytes)
-        lines = [
-            f"The pod has {pod}; {heap} are Java's heap; beside it Java may take {beside}: {java}",
-            f"Left for RocksDB: {left}; a bound of {bound} fits: the rest is the allocator's",
-        ]
-        needed = self.needed_bytes
-        told = f"As it is configured, RocksDB takes at most {format_bytes(needed)}: "
-        if needed is None:
-            told = f"What RocksDB takes as it is configured is unknown ({self.unknown[_NEEDED]})"
-        elif needed <= self.bound_bytes:
-            told += "that fits, but for what iterators pin"
-        else:
-            told += f"{format_bytes(needed - self.bound_bytes)} too much"
-        return "\n".join([*lines, told])
-
-    def __repr__(self) -> str:
-        bound, pod = format_bytes(self.bound_bytes), format_bytes(self.pod_bytes)
-        return f"PodMemory({bound} of {pod} for {counted(self.instances, 'RocksDB instances')})"
-
-
-_NEEDED = "needed_bytes"
 
 
 @runtime_checkable
