@@ -81,6 +81,7 @@ NO_PLOT = {
     "CapacityTerm": "one figure of a plan, which is drawn",
     "LoggedWork": "what trials are held against; its sentence says it",
     "Saving": "one step of a plan, which is drawn",
+    "MemoryChange": "one option, of which the plan that it makes is drawn",
     "PodMemory": "its plan is drawn; what is beside that, a few lines say",
     "StoreRecords": "those of each store are drawn",
     "BackgroundJob": "what flushes and compactions share",

@@ -56,14 +56,19 @@ def whole(numbers: NDArray[np.int64]) -> list[int]:
     return told
 
 
-def coded(names: pa.ChunkedArray | pa.Array) -> dict[str, Any]:
+def coded(names: pa.ChunkedArray | pa.Array | Sequence[str]) -> dict[str, Any]:
     """Return texts as the different ones, in the order in which they come, and a number for each.
 
     Examples
     --------
     >>> coded(pa.array(["b", None, "b"]))
     {'words': ['b', ''], 'codes': [0, 1, 0]}
+    >>> coded(["b", "b"])
+    {'words': ['b'], 'codes': [0, 0]}
     """
+    if not isinstance(names, pa.ChunkedArray | pa.Array):  # a few, without what Arrow loads
+        places = {name: code for code, name in enumerate(dict.fromkeys(names))}
+        return {"words": [*map(seen, places)], "codes": [places[each] for each in names]}
     column = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
     encoded = pc.fill_null(column, "").dictionary_encode()
     words = [seen(each) for each in encoded.dictionary.to_pylist()]
@@ -82,7 +87,7 @@ def width_of(label: str, texts: Iterable[str]) -> str:
     return f"minmax({min(max(0.6 * longest, 4), 14):.1f}em, {min(max(longest, 6), 40)}fr)"
 
 
-def words(label: str, names: pa.ChunkedArray | pa.Array, **how: Any) -> Part:
+def words(label: str, names: pa.ChunkedArray | pa.Array | Sequence[str], **how: Any) -> Part:
     """Return a column of texts; a ``"badge"`` if ``kind`` says so."""
     told = coded(names)
     made = {"kind": "text", "name": label, "label": label, "width": width_of(label, told["words"])}

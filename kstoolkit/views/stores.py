@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from kstoolkit.moments import moment_text
 from kstoolkit.records import counted
@@ -89,16 +88,16 @@ class StoreTree:
         """Return the tree as a table that is searched and sorted."""
         nodes = self.nodes
         columns = [
-            words("store", pa.array([each.name for each in nodes]), width="minmax(9.5em, 3fr)"),
+            words("store", [each.name for each in nodes], width="minmax(9.5em, 3fr)"),
             sizes("size", [each.size_bytes for each in nodes], width="5em"),
-            words("kind", pa.array([each.kind for each in nodes]), wide=True),
+            words("kind", [each.kind for each in nodes], wide=True),
             words(
                 "state",
-                pa.array([*map(self._state, nodes)]),
+                [*map(self._state, nodes)],
                 kind="badges",
                 width="minmax(4.5em, 1fr)",
             ),
-            words("path", pa.array([*map(self._path, nodes)]), hidden=True),
+            words("path", [*map(self._path, nodes)], hidden=True),
         ]
         tree = {"depths": [each.depth for each in nodes], "ids": [each.place for each in nodes]}
         search = {"search": ["store", "kind", "path"], "hint": "Search by name, kind, folder …"}
@@ -264,7 +263,7 @@ def segments_of(found: FoundStore) -> Part:
         (at, end - at, "") for at, end in zip([each.start_ms for each in rows], ends, strict=True)
     ]
     columns = [
-        words("segment", pa.array([Path(each.path).name for each in rows])),
+        words("segment", [Path(each.path).name for each in rows]),
         sizes("size", [each.size_bytes for each in rows], width="6em"),
         _spans([[each] for each in when]),
     ]
@@ -284,7 +283,7 @@ def timeline(logs: Iterable[StoreLog]) -> Part:
     if not any(kinds.values()):
         return {}
     columns = [
-        words("what", pa.array([*kinds]), width="7em"),
+        words("what", [*kinds], width="7em"),
         numbers("number", np.array([*map(len, kinds.values())]), width="5em"),
         _spans([sorted(rows)[-_MOST_LOGGED:] for rows in kinds.values()]),
     ]
@@ -311,7 +310,7 @@ def _spans(rows: Sequence[Sequence[_Span]]) -> Part:
     firsts = [0]
     for row in rows:
         firsts.append(firsts[-1] + len(row))
-    whats = coded(pa.array([said for *_, said in flat]))
+    whats = coded([said for *_, said in flat])
     return {
         "kind": "spans",
         "name": "when",
@@ -396,8 +395,7 @@ def rows_table(rows: Sequence[ShownRow], told: str, chosen: int | None = None) -
     names = dict.fromkeys(name for row in rows for name in row.cells)
     order = sorted(names, key=_place_of)
     columns = [
-        words(name.removesuffix(_UTC), pa.array([row.cells.get(name, "") for row in rows]))
-        for name in order
+        words(name.removesuffix(_UTC), [row.cells.get(name, "") for row in rows]) for name in order
     ]
     zone = " Times are UTC." if any(name.endswith(_UTC) for name in order) else ""
     return table(f"{told}{zone}", "rows", columns, chosen=chosen)

@@ -126,7 +126,10 @@ def memory_panel(given: object = None) -> Panel:
     if given is None:
         return _panel(_MEMORY)
     if isinstance(given, str | os.PathLike):
-        return _panel(_MEMORY, _folder(given))
+        folder = _folder(given)
+        if not _imported("stores.discovery.discovering.discover")(folder):
+            _imported("stores.opening.open_store")(folder)  # says what is wrong with it
+        return _panel(_MEMORY, folder)
     return _panel(_MEMORY, _fit(given, "store, and no plan", _STORES, _MEMORY))
 
 

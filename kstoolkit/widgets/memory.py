@@ -6,7 +6,6 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, joined, plain, shortened
@@ -312,10 +311,10 @@ def _terms(plan: MemoryPlan) -> Part:
     times = ["shared by all" if each.shared else format_count(each.count) for each in terms]
     how = [each.unknown.get("total_bytes", each.formula) for each in terms]
     columns = [
-        words("term", pa.array([each.term for each in terms])),
-        words("each", pa.array([format_bytes(each.each_bytes) for each in terms])),
-        words("times", pa.array(times)),
+        words("term", [each.term for each in terms]),
+        words("each", [format_bytes(each.each_bytes) for each in terms]),
+        words("times", times),
         numbers("in all", np.array(totals), texts=[format_bytes(t.total_bytes) for t in terms]),
-        words("how", pa.array(how)),
+        words("how", how),
     ]
     return table("What it is made of", "terms", columns)

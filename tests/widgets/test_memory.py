@@ -147,6 +147,7 @@ def test_the_smallest_change_is_the_one_that_keeps_most_and_it_fits(
     assert change.option == option
     assert change.total_bytes <= parse_bytes(limit)
     if option is not None:  # another step of the same option would be too much
+        assert change.profile is not None
         step = 1 if option == "max_write_buffer_number" else MIB
         more = change.profile.changed(**{option: change.after + step})
         assert kst.plan_memory(more, partitions=40, segments=3).total_bytes > parse_bytes(limit)
