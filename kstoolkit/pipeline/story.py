@@ -80,6 +80,8 @@ class LevelCounts:
         Starts of the windows with a finding.
     expected_low, expected_high, ceiling
         Of the finding that most deserves a look, in events a window; ``None`` where there is none.
+    expected_at_ms
+        Of which window that was so, its start and its end; of others it may not have been.
     min_count
         The smallest count that is recorded.
     ends_ms
@@ -93,6 +95,7 @@ class LevelCounts:
     expected_low: int | None = None
     expected_high: int | None = None
     ceiling: int | None = None
+    expected_at_ms: tuple[int, int] | None = None
     min_count: int = 1
     ends_ms: NDArray[np.int64] | None = None
 
@@ -108,8 +111,12 @@ class LevelCounts:
 
     @property
     def expected(self) -> str:
-        """The expected range for people, or that it is unknown."""
-        return expected(self.expected_low, self.expected_high) or "unknown (no finding tells)"
+        """The expected range for people, and of which window; or that it is unknown."""
+        told = expected(self.expected_low, self.expected_high)
+        if told is None:
+            return "unknown (no finding tells)"
+        at = self.expected_at_ms
+        return told if at is None else f"{told} at {moment_text(at[0]).removesuffix(' UTC')}"
 
     def rows(self) -> list[tuple[str, str]]:
         """Return (what, figure) for people."""
@@ -277,8 +284,13 @@ def _level(
         ends_ms=ends,
         flagged_ms=np.unique(here.table["window_start_ms"].to_numpy()),
         min_count=min_count,
+        expected_at_ms=None if expecting is None else _span_of(expecting),
         **{name: getattr(expecting, name, None) for name in _EXPECTED},
     )
+
+
+def _span_of(finding: Finding) -> tuple[int, int]:
+    return finding.window_start_ms, finding.window_end_ms
 
 
 def user_events(

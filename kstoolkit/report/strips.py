@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kstoolkit.findings.incidents import Incident
     from kstoolkit.pipeline.story import LevelCounts, UserHistory
 
-_WIDTH, _HEIGHT = 1_000, 100
+_WIDTH, _HEIGHT, _BAND = 1_000, 100, 22.0
 _DAY_MS, _MOST_TICKS = 86_400_000, 5
 _STEPS_MS = tuple(n * 60_000 for n in (1, 5, 15, 30, 60, 180, 360, 720))
 _STEPS_MS += tuple(n * _DAY_MS for n in (1, 2, 7, 30, 91, 365, 3_650, 36_500))
@@ -110,7 +110,7 @@ def _strip(level: LevelCounts, axis: Axis, shade: str) -> Html:
     flagged = bars.hold(marks.middles_ms) if bars.num_windows else np.zeros(0, dtype=bool)
     most = int(level.counts.max(initial=0))
     scale = -_HEIGHT / max(most, level.ceiling or 0, level.expected_high or 0, 1)
-    limits = [*_limits(level, scale)]
+    limits = [*_limits(level, scale, axis)]
     paths = [(shade, "incident"), *((path, kind) for path, kind, _ in limits)]
     for chosen, kind in ((~flagged, "count"), (flagged, "flag")):
         edges_ms, heights = bars.runs(chosen) if bars.num_windows else (bars.edges_ms, bars.heights)
@@ -139,11 +139,16 @@ def _steps(xs: NDArray[Any], ys: NDArray[Any]) -> Iterator[str]:
             yield f"V{_HEIGHT}"
 
 
-def _limits(level: LevelCounts, scale: float) -> Iterator[tuple[str, str, str]]:
+def _limits(level: LevelCounts, scale: float, axis: Axis) -> Iterator[tuple[str, str, str]]:
     """Yield lines with their kind, and what they say."""
     if level.expected_high is not None:
         low, high = (_HEIGHT + (n or 0) * scale for n in (level.expected_low, level.expected_high))
-        band = f"M0 {high:.1f}H{_WIDTH}V{low:.1f}H0z"
+        left, right = 0.0, float(_WIDTH)
+        if level.expected_at_ms is not None:  # of that window alone, wide enough to be seen
+            left, right = axis.at([*level.expected_at_ms])
+            wide = max(right - left, _BAND)
+            left, right = (left + right - wide) / 2, (left + right + wide) / 2
+        band = f"M{left:.1f} {high:.1f}H{right:.1f}V{low:.1f}H{left:.1f}z"
         yield band, "expected", f"expected {level.expected}"
     if level.ceiling is not None:
         line = f"M0 {_HEIGHT + level.ceiling * scale:.1f}H{_WIDTH}"

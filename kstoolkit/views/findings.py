@@ -303,4 +303,6 @@ def _moments(times_ms: Integers) -> Part:
 
 
 def _limits(of: LevelCounts | Finding) -> Part:
-    return {"low": of.expected_low, "high": of.expected_high, "ceiling": of.ceiling}
+    at = getattr(of, "expected_at_ms", None)
+    told = {"low": of.expected_low, "high": of.expected_high, "ceiling": of.ceiling}
+    return told | {"at": None if at is None else list(at)}

@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const MINUTE = 60000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 const STEPS = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 10080, 20160, 43200, 129600, 525600]
   .map(minutes => minutes * MINUTE);
-const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, TWICE = 400, LEAST_SPAN = 10 * MINUTE;
+const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, TWICE = 400, LEAST_SPAN = 10 * MINUTE, BAND = 22;
 
 function furnished(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -573,8 +573,12 @@ class Strips {
 
   limits(strip, y, width) {
     const drawn = [];
-    if (strip.high !== null) drawn.push(shape("rect", { class: "v-expected", x: 0, width, y: y(strip.high),
-      height: Math.max(y(strip.low ?? 0) - y(strip.high), 1.5) }));
+    if (strip.high !== null) {
+      // What was expected is known of one window: the band stands there, wide enough to be seen.
+      const [from, to] = strip.at ? strip.at.map(ms => this.x(ms)) : [0, width], wide = Math.max(to - from, strip.at ? BAND : 0);
+      drawn.push(shape("rect", { class: "v-expected", x: (from + to - wide) / 2, width: wide, y: y(strip.high),
+        height: Math.max(y(strip.low ?? 0) - y(strip.high), 1.5) }));
+    }
     if (strip.ceiling !== null && y(strip.ceiling) > 0)
       drawn.push(shape("line", { class: "v-ceiling", x1: 0, x2: width, y1: y(strip.ceiling), y2: y(strip.ceiling) }));
     return drawn;
@@ -618,7 +622,8 @@ class Strips {
   told(place, ms) {
     const strip = this.part.strips[place], at = this.barAt(strip, ms);
     if (at < 0) return `${strip.label}: ${strip.none}`;
-    const of = strip.high === null ? "" : `, expected ${number(strip.low ?? 0)}–${number(strip.high)}`;
+    const isKnown = strip.high !== null && (!strip.at || strip.starts[at] === strip.at[0]);
+    const of = !isKnown ? "" : `, expected ${number(strip.low ?? 0)}–${number(strip.high)}`;
     const limit = strip.ceiling === null ? "" : `, ceiling ${number(strip.ceiling)}`;
     const flagged = this.flagged[place].has(at) ? ", flagged" : "";
     return `${between(strip.starts[at], this.end(strip, at))}: ${number(strip.counts[at])}${of}${limit}${flagged}`;

@@ -57,10 +57,17 @@ def test_only_windows_of_the_time_that_is_shown_count() -> None:
 
 def test_a_range_and_a_ceiling_are_drawn_on_the_scale_of_the_counts_and_said() -> None:
     html = drawn(Axis(TEN, TEN + 4 * HOUR), expected_low=2, expected_high=4, ceiling=16)
-    assert path_of(html, "expected") == "M0 75.0H1000V87.5H0z"
+    assert path_of(html, "expected") == "M0.0 75.0H1000.0V87.5H0.0z"
     assert path_of(html, "ceiling") == "M0 0.0H1000"
     told = re.sub("<[^>]*>", " ", html).split()
     assert " ".join(told).startswith("1 hour up to 8 expected 2\N{EN DASH}4 ceiling 16")
+
+
+def test_what_was_expected_of_one_window_is_drawn_at_that_one() -> None:
+    at = (TEN + HOUR, TEN + 2 * HOUR)
+    html = drawn(Axis(TEN, TEN + 4 * HOUR), expected_low=2, expected_high=4, expected_at_ms=at)
+    assert path_of(html, "expected") == "M250.0 50.0H500.0V75.0H250.0z"
+    assert "expected 2\N{EN DASH}4 at 2015-09-12 11:00" in html
 
 
 def test_many_windows_are_thinned_and_none_higher_is_lost() -> None:
