@@ -195,7 +195,10 @@ def strips(history: UserHistory, incident: Incident) -> Part:
     """Return counts at every level as strips on one axis, around an incident, with its peak.
 
     Of very many windows those around it are sent: no level says of others that there are none.
+    Where the counts of its own window are not kept, it stands alone.
     """
+    if not any(_has(level, incident.peak) for level in history.levels):
+        return strip(incident.peak)
     peak, what = incident.peak, "all actions" if history.action is None else history.action
     levels, is_whole = _around(history.levels, incident)
     counted = [level for level in levels if level.times_ms.size]
@@ -209,6 +212,11 @@ def strips(history: UserHistory, incident: Incident) -> Part:
         "level": [level.window.label for level in levels].index(peak.window),
         "all": "All time" if is_whole else "All that is here",
     }
+
+
+def _has(level: LevelCounts, finding: Finding) -> bool:
+    is_of_it = level.window.label == finding.window
+    return is_of_it and bool((level.times_ms == finding.window_start_ms).any())
 
 
 def _around(

@@ -504,7 +504,8 @@ class Strips {
       "data-lm-suppress-shortcuts": "true", onkeydown: event => this.key(event) });
     this.all = element("button", { type: "button", class: "quiet", onclick: () => this.span.reset() },
       "All time");
-    this.element = element("section", { class: "v-strips" }, this.drawn,
+    this.colours = element("ul", { class: "key" });
+    this.element = element("section", { class: "v-strips" }, this.drawn, this.colours,
       element("div", { class: "bar" }, this.all, this.heard));
   }
 
@@ -516,6 +517,11 @@ class Strips {
     this.element.hidden = !part.strips.length;
     this.drawn.setAttribute("aria-label", `${part.label}. Left and right go from window to window, `
       + "up and down between lengths, plus and minus zoom, 0 shows all time, Enter looks into a window.");
+    const any = has => part.strips.some(has), none = value => value === null || value === undefined;
+    this.colours.replaceChildren(...[["bar", "events"], any(each => each.flagged.length) && ["flagged", "flagged"],
+      any(each => !none(each.high)) && ["expected", "expected then"], any(each => !none(each.ceiling)) && ["limit", "ceiling"],
+      part.outlined && ["outlined", "what is told"]].filter(Boolean).map(([kind, text]) =>
+      element("li", {}, element("i", { class: `k-${kind}` }), text)));
     this.span = new Span(part.span, () => this.draw());
     if (part.zoom) this.span.show(...part.zoom); else this.draw();
     this.heard.textContent = "";
