@@ -78,8 +78,8 @@ class Node:
 class StoreTree:
     """The stores that were found, in a tree by engine, application and task or operator."""
 
-    def __init__(self, found: FoundStores, root: Path) -> None:
-        self.found, self.root = found, root
+    def __init__(self, found: FoundStores, root: Path, name: str) -> None:
+        self.found, self.root, self.name = found, root, name
         self.nodes = [*_below(sorted(found, key=_order), 0, root)]
         self.expired: dict[str, float] = {}
         """The share of rows that are expired, of stores of which that was measured."""
@@ -119,7 +119,7 @@ class StoreTree:
     def told(self) -> str:
         """Say how many there are, and which folders nobody could look into."""
         size = format_bytes(sum(each.size_bytes for each in self.found))
-        told = f"{counted(len(self.found), 'stores')} in {self.root}, {size}"
+        told = f"{counted(len(self.found), 'stores')} in {self.name}, {size}"
         if not (hidden := self.found.unreadable):
             return f"{told}."
         folder, why = next(iter(hidden.items()))
@@ -233,7 +233,7 @@ def told_of_store(found: FoundStore, *more: tuple[str, str]) -> Part:
     if found.engine == "kafka-streams":
         told += [("changelog offset", _known(found, "offset")), ("closed", _known(found, "closed"))]
     told += [("in use", _known(found, "is_locked")), ("errors in its log", _known(found, "errors"))]
-    return facts([*told, *more, ("folder", found.path)])
+    return facts([*told, *more])
 
 
 def _kind_and_confidence(found: FoundStore) -> str:

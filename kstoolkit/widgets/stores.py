@@ -121,7 +121,7 @@ class StorePanel(Panel):
     def __init__(self, store: str | os.PathLike[str] | OpenedStore) -> None:
         given: Any = store if isinstance(store, HasRows) else None
         folder: Any = store if given is None else given.path
-        self.root = Path(folder).absolute()
+        self.root, self._name = Path(folder).absolute(), str(folder)
         if not self.root.is_dir():
             message = f"There is no folder {str(folder)!r}."
             raise InputError(message, hint="Give a store's folder, or one above some stores.")
@@ -235,7 +235,7 @@ class StorePanel(Panel):
         told = "looking for stores" if tree is None else counted(len(tree.found), "stores")
         chosen = "none chosen" if wanted is None else _short(Path(wanted.path).name)
         rows = f", {self._told_rows()}" if self._rows else ""
-        return f"StorePanel({_short(str(self.root))}, {told}; {chosen}{rows})"
+        return f"StorePanel({_short(self._name)}, {told}; {chosen}{rows})"
 
     @property
     def _rows(self) -> list[ShownRow]:
@@ -276,16 +276,16 @@ class StorePanel(Panel):
                     self.face.put(place, part)
 
     def _look(self, stop: Event) -> None:
-        self.face.say("found", f"Looking for stores in {self.root} …")
+        self.face.say("found", f"Looking for stores in {self._name} …")
         found = discover(self.root, is_stopped=stop.is_set)
         if stop.is_set():
             return
-        self._list(StoreTree(found, self.root))
+        self._list(StoreTree(found, self.root, self._name))
         if len(found) <= _MOST_OPENED:
             # Where no place tells what kind a store is, its rows do.
             looked_into = discover(self.root, look=True, is_stopped=stop.is_set)
             if not stop.is_set():
-                self._list(StoreTree(looked_into, self.root))
+                self._list(StoreTree(looked_into, self.root, self._name))
 
     def _list(self, tree: StoreTree) -> None:
         """Show a tree; a store that stands alone is chosen."""
@@ -389,7 +389,7 @@ class StorePanel(Panel):
         if node is None:
             return []
         if tab == OVERVIEW:
-            return [told_of_group(node.stores, str(node.folder))]
+            return [told_of_group(node.stores, self._called(str(node.folder)))]
         from kstoolkit.operations.checkup import checkup  # noqa: PLC0415 - loads Kafka's client
 
         return _told(checkup(node.folder))
@@ -399,8 +399,15 @@ class StorePanel(Panel):
         here = [each for each in found if each.path == wanted.path]
         store = self._reading.opened(wanted)
         if not here:  # an operator of Spark's: what its partitions share
-            return [told_of_group(found, wanted.path), facts(told_of_reading(store))]
-        return [told_of_store(here[0], *told_of_reading(store)), segments_of(here[0])]
+            told = told_of_group(found, self._called(wanted.path))
+            return [told, facts(told_of_reading(store))]
+        folder = ("folder", self._called(wanted.path))
+        return [told_of_store(here[0], *told_of_reading(store), folder), segments_of(here[0])]
+
+    def _called(self, path: str) -> str:
+        """Return a folder as it is called from the one that was given."""
+        is_below = Path(path).is_relative_to(self.root)
+        return str(Path(self._name) / Path(path).relative_to(self.root)) if is_below else path
 
     def _page(self, wanted: Wanted, number: int, is_stale: Stale) -> dict[str, Part]:
         pages = self._reading.begin(wanted)

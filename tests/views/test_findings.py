@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from kstoolkit.findings.incidents import CERTAINTIES, Incidents, incidents_of
 from kstoolkit.views.findings import People, strips
 from tests.changelog.changelogs import HOUR, MINUTE
 from tests.findings.made import finding, findings
-from tests.plots.made import COUNTS, HOSTILE, MORNING, TEN, found, made_run
+from tests.plots.made import HOSTILE, TEN, found, made_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,9 +132,10 @@ def test_numbers_beyond_what_a_browser_holds_are_its_largest() -> None:
 
 
 def test_a_window_whose_counts_are_gone_stands_alone_with_its_own_count(tmp_path: Path) -> None:
-    counts = {length: {(MORNING, "Anna", "read"): 5} for length in COUNTS}
-    run = made_run(tmp_path / "out", findings=[found(count=55)], counts=counts)
+    run = made_run(tmp_path / "out", findings=[found(count=55)])
     (incident,) = run.incidents()
-    (only,) = strips(run.story(incident.peak), incident)["strips"]
+    history = run.story(incident.peak)
+    before = tuple(each.where(each.times_ms < TEN) for each in history.levels)
+    (only,) = strips(replace(history, levels=before), incident)["strips"]
     assert only["counts"] == [55]
     assert only["none"].startswith("unknown")
