@@ -5,7 +5,7 @@
 Findings are drawn at random over users and hours, and shown by ``kst.explore(run)``; stores are
 copies of one, as many tasks of an application, shown by ``kst.explore(folder)``. A time is from
 the key or the pointer to the next frame that shows what was asked for; of an appearing, from
-running the cell, in a kernel that has imported nothing, to the first words, and to the first row.
+running the cell, in a kernel that has imported nothing, to its first words, and its first row.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ async () => {
   const after = async asked => {
     while (!document.querySelector(asked)) await new Promise(requestAnimationFrame);
     return performance.now() - begun; };
-  return [await after('.kst-view :is(.said, [role=row])'), await after('.kst-view .body [role=row]')];
+  const said = await after('.kst-view :is(.said, [role=row])');
+  return [said, await after('.kst-view .body [role=row]')];
 }"""
 ASKED = """
 async ([what, times]) => {
