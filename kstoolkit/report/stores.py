@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+import re
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
-from kstoolkit.markup import isolated, text
+from kstoolkit.markup import Html, element, isolated, joined, text
 from kstoolkit.records import Record, Records, counted
-from kstoolkit.report.frames import frame_span, grid_of, record_part, records_part, rows_part
-from kstoolkit.report.page import LONGEST_TITLE, ReportPart, Section, joint, keyed, renamed
+from kstoolkit.report.figures import plotted
+from kstoolkit.report.frames import (
+    SHOWN_ROWS,
+    card,
+    figures_of,
+    frame_span,
+    grid_of,
+    listed,
+    record_part,
+    records_part,
+    rows_part,
+    unjudged,
+    whys,
+)
+from kstoolkit.report.page import LONGEST_TITLE, ReportPart, Section, joint, keyed, living, renamed
 from kstoolkit.report.tables import nothing, shown_path
 from kstoolkit.rocksdb.lab.results import Comparison, LevelWork, Moment, Trial
 from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
@@ -20,7 +34,7 @@ from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.growth import growth
 from kstoolkit.units import format_bytes
-from kstoolkit.views.records import told_of
+from kstoolkit.views.records import rows_of, told_of
 from kstoolkit.windows import length_label
 
 if TYPE_CHECKING:
@@ -28,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.changelog.changelog import Changelog
+    from kstoolkit.operations.checkup import CheckedStore, Checkup
     from kstoolkit.replica.windowstore import WindowReader
     from kstoolkit.report.page import Ids
     from kstoolkit.stores.opening import OpenedStore
@@ -36,6 +51,13 @@ if TYPE_CHECKING:
 
 _MOST_MEASURED_BYTES = 256 << 20
 """Of a larger store, a report does not read all rows: that is ``kstoolkit growth``'s."""
+
+_OF_STORES = (
+    *("task", "store", "kind", "size_bytes", "num_entries", "memory_bytes", "oldest_ms", "errors"),
+    *("stalls", "behind_records", "closed", "advice", "growth"),
+)
+_CLAUSE = re.compile(r"(: |\. |\.$).*", re.DOTALL)
+"""What follows the first clause of a verdict, all of which the store's own report tells."""
 
 _Row = TypeVar("_Row", bound=Record)
 
@@ -49,7 +71,9 @@ def store_part(store: OpenedStore, ids: Ids, limit: int | None) -> ReportPart:
     elif store.no_rocksdb is None:
         parts = _told_by_several(store, ids, limit) + parts
     size_bytes = sum(each.size_bytes for each in found)
-    parts += [_growth(store, size_bytes, ids, limit), rows_part(store.rows(), ids, limit)]
+    has_advice = isinstance(store, Store) or store.no_rocksdb is None
+    parts.insert(has_advice, _growth(store, size_bytes, ids, limit))
+    parts.append(rows_part(store.rows(), ids, limit))
     return _whole(f"Store {store.name}", told_of(store), parts, ids)
 
 
@@ -58,6 +82,40 @@ def rocksdb_part(store: Store, ids: Ids, limit: int | None) -> ReportPart:
     return _whole(
         f"Store {store.path.name}", told_of(store), _told_by_rocksdb(store, ids, limit), ids
     )
+
+
+def checkup_part(found: Checkup, ids: Ids, limit: int | None) -> ReportPart:
+    """Return what the page says of an application: what to do first, then what it takes in all."""
+    told = f"{counted(len(found.stores), 'stores')} of {format_bytes(found.size_bytes)}"
+    if found.memory_bytes is not None:
+        told += f", which may take {format_bytes(found.memory_bytes)} of memory"
+    urgent = sum(each.is_urgent for each in found.steps)
+    told += f": {counted(len(found.steps), 'things')} to do, {urgent} urgent"
+    silent = {rule: why for why, rules in found.unjudged.items() for rule in rules}
+    cards = [card(each, urgent=each.is_urgent) for each in found.steps]
+    nothing_to_do = nothing("Nothing to do, as far as could be judged.")
+    what = joined(*(cards or [nothing_to_do]), unjudged(silent))
+    parts = [
+        _part("What to do", what, ids),
+        _part("In all", joined(*_in_all(found, ids.new("in-all-plot"))), ids),
+        _part("Stores", _checked(found.stores, limit), ids),
+    ]
+    return _whole(f"Checkup of {shown_path(found.path)}", told, parts, ids)
+
+
+def _checked(stores: Records[CheckedStore], limit: int | None) -> Html:
+    """Return what is told of each store, those with most to do and the largest first."""
+    told = [replace(each, growth=_CLAUSE.sub("", each.growth or "unknown")) for each in stores]
+    told.sort(key=lambda each: (-each.advice, -each.size_bytes))
+    shown = Records(told, stores.kind)[: SHOWN_ROWS if limit is None else limit]
+    still = joined(listed(shown, len(told), _OF_STORES), whys(shown))
+    return still if len(shown) == len(told) else living(still, rows_of(Records(told, stores.kind)))
+
+
+def _in_all(found: Checkup, key: str) -> list[Html]:
+    rate = f"A restore writes {found.restore_rate_is}." if found.restore_rate_is else ""
+    plan = [] if found.plan is None else [plotted(found.plan, key)]
+    return [figures_of(found), *plan, *([element("p", rate, class_="nothing")] if rate else [])]
 
 
 def replica_part(replica: WindowReader, ids: Ids, limit: int | None) -> ReportPart:
@@ -114,7 +172,11 @@ def _if_told(title: str, make: Callable[[], ReportPart], ids: Ids) -> ReportPart
 
 
 def _without(title: str, why: str, ids: Ids) -> ReportPart:
-    section = Section(key=ids.new(keyed(title)), heading=text(title), body=nothing(why))
+    return _part(title, nothing(why), ids)
+
+
+def _part(title: str, body: Html, ids: Ids) -> ReportPart:
+    section = Section(key=ids.new(keyed(title)), heading=text(title), body=body)
     return ReportPart(title=title, section=section)
 
 
@@ -147,9 +209,8 @@ def _busiest(changelog: Changelog, window_ms: int) -> pa.Table:
 
 
 def _table(title: str, frame: pa.Table, ids: Ids, limit: int | None) -> ReportPart:
-    body = grid_of(frame, limit).html()
-    section = Section(key=ids.new(keyed(title)), heading=text(title), body=body)
-    return ReportPart(title=title, section=section, span_ms=frame_span(frame))
+    part = _part(title, grid_of(frame, limit).html(), ids)
+    return replace(part, span_ms=frame_span(frame))
 
 
 def _whole(title: str, lead: str, parts: list[ReportPart], ids: Ids) -> ReportPart:

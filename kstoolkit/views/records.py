@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from kstoolkit.records import Figure, Record, Records, Source, counted
+from kstoolkit.records import MOMENTS, Figure, Record, Records, Source, counted
 from kstoolkit.units import format_count
 from kstoolkit.views.parts import Part, cards, coded, facts, seen, table
 
@@ -30,6 +30,7 @@ NOTHING = "none"
 _LISTED = 8
 _WHOLE_FROM = 1_000
 _MOST_ROWS = 10_000
+_OWN = {"sst": "SST", "ssts": "SSTs", "wal": "WAL", "rocksdb": "RocksDB"}
 _WHYS, _UNKNOWN = ("unknown", "unjudged"), "unknown"
 
 
@@ -42,7 +43,7 @@ def words(name: str) -> str:
     ('Memory plan', 'Hot prefixes', 'SST files')
     """
     apart = re.sub("(?<=[a-z])(?=[A-Z])", " ", name.replace("_", " ")).split()
-    told = " ".join(each if each.isupper() else each.lower() for each in apart)
+    told = " ".join(_OWN.get(each, each if each.isupper() else each.lower()) for each in apart)
     return told[:1].upper() + told[1:]
 
 
@@ -96,8 +97,16 @@ def _single(value: Any, name: str) -> str:
         number = float(value)
         return format_count(number) if abs(number) >= _WHOLE_FROM else f"{number:.4g}"
     if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value).hex()
+        return _of_bytes(bytes(value))
     return _moment(value) if isinstance(value, date) else str(value)
+
+
+def _of_bytes(value: bytes) -> str:
+    try:
+        told = value.decode()
+    except UnicodeDecodeError:
+        return value.hex()
+    return told if told.isprintable() else value.hex()
 
 
 def _moment(value: date) -> str:
@@ -118,11 +127,10 @@ def figures_of(thing: Viewed) -> Part:
         told = getattr(thing, "facts", None) or getattr(thing, "rows", None)
         rows = told() if callable(told) else ()
         return {} if isinstance(rows, str) else facts(rows)
-    about = [(each.name, getattr(thing, each.name)) for each in _about(thing)]
+    told = [(name, printed(getattr(thing, name), name)) for name in about(thing)]
     figures = thing.figures()
-    known = [(each.name, _text(each)) for each in figures if each.value is not None]
-    about = [(name, printed(value, name)) for name, value in about]
-    shown = facts((_label(name), text) for name, text in [*about, *known])
+    known = [(each.name, text_of(each)) for each in figures if each.value is not None]
+    shown = facts((label_of(name), text) for name, text in [*told, *known])
     missing = [(each.name, each.text) for each in figures if each.value is None]
     unjudged = getattr(thing, "unjudged", {})
     unknown = _by_reason([*missing, *(unjudged.items() if isinstance(unjudged, dict) else ())])
@@ -155,18 +163,19 @@ def records_in(record: Record) -> list[tuple[str, Records[Any]]]:
     return [(name, each) for name, each in values if isinstance(each, Records) and len(each)]
 
 
-def _about(record: Record) -> list[Any]:
-    """Return the fields that are no figures, and hold no records of their own."""
+def about(record: Record) -> list[str]:
+    """Return the names of fields that are no figures, and hold no records of their own."""
     return [
-        each
+        each.name
         for each in fields(record)  # type: ignore[arg-type] # records are dataclasses
         if not ("source" in each.metadata or each.name in _WHYS)
         and not isinstance(getattr(record, each.name), Record | Records)
     ]
 
 
-def _text(figure: Figure) -> str:
-    is_plain = isinstance(figure.value, int | float | str)
+def text_of(figure: Figure) -> str:
+    """Return the value of a figure that is known, for people."""
+    is_plain = isinstance(figure.value, str | None) or is_number(figure.value)
     return figure.text if is_plain else printed(figure.value, figure.name)
 
 
@@ -176,9 +185,17 @@ def _cell(record: Any, name: str) -> Any:
     return _UNKNOWN if value is None and name in getattr(record, "unknown", {}) else value
 
 
-def _label(name: str) -> str:
-    """Return a name in words; sizes are told with their unit."""
-    return words(name.removesuffix("_bytes"))
+def label_of(name: str) -> str:
+    """Return a name in words; sizes and counts are told by their values.
+
+    Examples
+    --------
+    >>> label_of("size_bytes"), label_of("expired.num_rows")
+    ('Size', 'Expired rows')
+    """
+    if name.rpartition(".")[2] in MOMENTS:
+        name = name.removesuffix("_ms")
+    return words(name.removesuffix("_bytes").replace(".", "_").replace("num_", ""))
 
 
 def _by_reason(figures: Iterable[tuple[str, Any]]) -> list[str]:
@@ -199,7 +216,7 @@ def _table(kind: str, columns: Sequence[tuple[str, list[Any]]], of: int) -> Part
 
 def _column(name: str, values: list[Any]) -> Part:
     """Return numbers as such, with the texts that people read; anything else as texts."""
-    head = {"name": name, "label": _label(name), "width": "minmax(6.5em, 1fr)"}
+    head = {"name": name, "label": label_of(name), "width": "minmax(6.5em, 1fr)"}
     texts = [each if each is _UNKNOWN else printed(each, name) for each in values]
     known = [each for each in values if each is not None and each is not _UNKNOWN]
     if not known or not all(map(is_number, known)):
