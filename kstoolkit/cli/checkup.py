@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -135,9 +136,8 @@ def _cells(store: CheckedStore) -> list[str]:
 
 def _page(told: Checkup) -> Report:
     from kstoolkit.report.report import Report  # noqa: PLC0415 - draws
-    from kstoolkit.report.tables import quoted_path  # noqa: PLC0415 - with it
 
     found = in_flags(told)
     unjudged = {in_flags(why): rules for why, rules in found.unjudged.items()}
-    page = Report(command=f"kstoolkit checkup {quoted_path(found.path)}")
+    page = Report(command=f"kstoolkit checkup {shlex.quote(found.path)}")
     return page.add(replace(found, unjudged=unjudged), limit=len(found.stores))

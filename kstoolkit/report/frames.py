@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from kstoolkit.errors import LimitedResultWarning
 from kstoolkit.markup import Html, element, isolated, joined, shortened, text
-from kstoolkit.records import Record, Records, counted
+from kstoolkit.records import MOMENTS, Record, Records, counted
 from kstoolkit.report.figures import plotted
 from kstoolkit.report.page import Ids, ReportPart, Section, joint, keyed
 from kstoolkit.report.tables import LONGEST_IN_TABLE, WIDE_CELL, facts, nothing, table
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 50
 """Rows of a table: what one person looks at; files are for more."""
 
-_WIDEST, _WIDEST_WRAPPED = 104, 200
+_WIDEST, _WIDEST_WRAPPED, _SLIM = 104, 200, 46
 """Characters that stand beside each other on a sheet of A4, gaps among them."""
 _GAP = 2
-_MOST_COLUMNS = 120
+_MOST_COLUMNS, _WIDE_FROM = 120, 4
 _MOMENTS = {"start_ms", "end_ms", "stream_time_ms", "window_start_ms", "window_end_ms"}
 _FEW, _WIDE, _WIDEST_OF_FEW = 4, 8, 40
 _LONGEST_VALUE = 300
@@ -76,6 +76,7 @@ class Grid:
             return nothing("A table without columns.")
         columns = enumerate(zip(*self.rows, strict=True)) if len(self.rows) > 1 else ()
         wide, alone = len(self._blocks(_WIDEST)) > 1, {NOTHING}
+        wide |= len(self.names) > _WIDE_FROM
         same = [n for n, column in columns if {*column} == alone or (wide and len({*column}) == 1)]
         if same and len(same) < len(self.names):
             told = "; ".join(f"{self.names[place]} {self.rows[0][place]}" for place in same)
@@ -114,7 +115,8 @@ class Grid:
         numbers = {place for place, column in enumerate(columns) if column in self.numbers}
         split = len(columns) < len(self.names)
         said = self._said(kind) + (f"; {self._columns(columns)}" if split else "")
-        return table(f"{said}.", names, rows, numbers=numbers)
+        is_slim = sum(map(self._width, columns)) <= _SLIM
+        return table(f"{said}.", names, rows, numbers=numbers, kind="slim" if is_slim else "")
 
     def _said(self, kind: str) -> str:
         shown = len(self.rows)
@@ -285,7 +287,7 @@ def _records(records: Records[Any], key: str, limit: int | None) -> Html:
     if all("\n" in str(each) for each in shown):  # its sentences: no table has room for those
         return joined(told, *map(card, shown), unjudged(getattr(records, "unjudged", {})), *whose)
     grid = _records_grid(shown, len(records))
-    return joined(told, plotted(records, key), grid, whys(shown), *whose)
+    return joined(told, plotted(records, key), grid, *whose)
 
 
 def unjudged(whys: Mapping[str, str]) -> Html:
@@ -323,7 +325,7 @@ def _records_grid(shown: Records[Any], total: int) -> Html:
         return listed(shown, total, names, _WIDEST)
     # Compared figure by figure; what a record is about comes first.
     first, *others = [[label_of(name), *(_cell(row, name) for row in shown)] for name in names]
-    return Grid(first, others, total=len(others)).html("figures")
+    return joined(Grid(first, others, total=len(others)).html("figures"), _whys(shown, names))
 
 
 def listed(
@@ -332,9 +334,10 @@ def listed(
     """Return some of records as a table of some of their fields."""
     rows = [[_cell(row, name) for name in names] for row in shown]
     columns = [[getattr(row, name) for row in shown] for name in names]
-    numbers = {place for place, values in enumerate(columns) if _are_numbers(values)}
+    numbers = {n for n, values in enumerate(columns) if _are_numbers(values)}
+    numbers -= {n for n, name in enumerate(names) if name in MOMENTS}
     grid = Grid([*map(label_of, names)], rows, frozenset(numbers), total)
-    return grid.html(shown.kind, widest)
+    return joined(grid.html(shown.kind, widest), _whys(shown, names))
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
@@ -348,14 +351,10 @@ def _cell(record: Record, name: str) -> str:
     return printed(value, name)
 
 
-def whys(shown: Iterable[Any]) -> Html:
+def _whys(shown: Records[Any], names: Sequence[str]) -> Html:
     """Return why figures of a table are unknown."""
-    return unknown(
-        (name, f"unknown ({why})")
-        for record in shown
-        for name, why in getattr(record, "unknown", {}).items()
-        if getattr(record, name, None) is None
-    )
+    told = (getattr(each, "unknown", {}).items() for each in shown)
+    return unknown(pair for pairs in told for pair in pairs if pair[0] in names)
 
 
 def unknown(figures: Iterable[tuple[str, str]]) -> Html:

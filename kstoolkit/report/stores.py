@@ -24,7 +24,6 @@ from kstoolkit.report.frames import (
     records_part,
     rows_part,
     unjudged,
-    whys,
 )
 from kstoolkit.report.page import LONGEST_TITLE, ReportPart, Section, joint, keyed, living, renamed
 from kstoolkit.report.tables import nothing, shown_path
@@ -52,10 +51,10 @@ if TYPE_CHECKING:
 _MOST_MEASURED_BYTES = 256 << 20
 """Of a larger store, a report does not read all rows: that is ``kstoolkit growth``'s."""
 
-_OF_STORES = (
-    *("task", "store", "kind", "size_bytes", "num_entries", "memory_bytes", "oldest_ms", "errors"),
-    *("stalls", "behind_records", "closed", "advice", "growth"),
-)
+_OF_STORES = [
+    *("task", "store", "kind", "size_bytes", "num_entries", "memory_bytes", "restore_ms"),
+    *("oldest_ms", "errors", "stalls", "behind_records", "closed", "advice", "growth"),
+]
 _CLAUSE = re.compile(r"(: |\. |\.$).*", re.DOTALL)
 """What follows the first clause of a verdict, all of which the store's own report tells."""
 
@@ -108,7 +107,7 @@ def _checked(stores: Records[CheckedStore], limit: int | None) -> Html:
     told = [replace(each, growth=_CLAUSE.sub("", each.growth or "unknown")) for each in stores]
     told.sort(key=lambda each: (-each.advice, -each.size_bytes))
     shown = Records(told, stores.kind)[: SHOWN_ROWS if limit is None else limit]
-    still = joined(listed(shown, len(told), _OF_STORES), whys(shown))
+    still = listed(shown, len(told), _OF_STORES)
     return still if len(shown) == len(told) else living(still, rows_of(Records(told, stores.kind)))
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LONGEST_IN_TABLE = 32
 """Characters of a name in a table; whole names stand beside it."""
-WIDE_CELL = 24
+WIDE_CELL = 28
 """Characters after which a text in a table goes on in another line."""
 _LONG = 44  # characters of a fact with room for several beside each other
 _TAG = re.compile("<[^>]*>")
@@ -37,8 +37,12 @@ def table(
     rows: Iterable[Sequence[Html]],
     *,
     numbers: Collection[int] = (),
+    kind: str = "",
 ) -> Html:
-    """Return rows under headed columns; ``numbers`` are the columns set to the right."""
+    """Return rows under headed columns; ``numbers`` are the columns set to the right.
+
+    ``kind`` is what the style sheet calls it.
+    """
     kinds = ["number" if place in numbers else "words" for place in range(len(heads))]
     named = zip(heads, kinds, strict=True)
     head = element("tr", *(element("th", name, scope="col", class_=kind) for name, kind in named))
@@ -47,7 +51,8 @@ def table(
     names = [_TAG.sub("", name) if is_wide else "" for name in heads]
     body = [element("tr", *map(_cell, row, kinds, names)) for row in rows]
     parts = (element("caption", caption), element("thead", head), element("tbody", *body))
-    return element("div", element("table", *parts), class_="table wide" if is_wide else "table")
+    named = " ".join(["table", *(["wide"] if is_wide else []), *([kind] if kind else [])])
+    return element("div", element("table", *parts), class_=named)
 
 
 def _cell(cell: Html, kind: str, name: str) -> Html:
