@@ -1,8 +1,8 @@
 """What all plots share: new Axes, quiet frames, titles, legends above the data, units on the axes.
 
-The face is not drawn and the ink is a middle grey, so that a figure suits a light and a dark page;
-``figure.patch.set_visible(True)`` gives it a white one. Axes that somebody gives may stand beside
-others, and have less room. Texts from the data are made fit to stand in a figure: short, visible,
+A figure is ink on white paper, which reads on light and dark pages alike; on the page of a report
+it has no paper, and that page's ink. Axes that somebody gives may stand beside others, and have
+less room. Texts from the data are made fit to stand in a figure: short, visible,
 in the figure's own font. A figure's name tells its unit, and what it is called for people.
 
 :func:`picture` is a plot as an ``img`` element, for widgets and for pages without scripts. pyplot
@@ -111,7 +111,7 @@ _BESIDE_PYPLOT = ContextVar("beside pyplot", default=False)
 
 
 def new_axes(ax: Axes | None = None, size_inches: tuple[float, float] = SIZE_INCHES) -> Axes:
-    """Return ``ax``, or the only Axes of a new figure of pyplot's, without a face.
+    """Return ``ax``, or the only Axes of a new figure of pyplot's.
 
     A notebook shows what pyplot holds at the end of a cell, and a script with ``pyplot.show()``;
     whoever draws elsewhere gives the Axes of a figure of his own: Axes with an x and a y, else
@@ -136,12 +136,11 @@ def _new_figure(size_inches: tuple[float, float]) -> Figure:
     if _BESIDE_PYPLOT.get():
         figure = Figure(**style)
         FigureCanvasAgg(figure)
+        figure.patch.set_visible(False)  # a page has its own
     else:
         from matplotlib import pyplot as plt  # noqa: PLC0415 - its global state: only when asked
 
         figure = plt.figure(**style)
-    # Not a colour without opacity: for those, notebooks on a dark page lay a white card beneath.
-    figure.patch.set_visible(False)
     return figure
 
 
@@ -198,6 +197,7 @@ def nothing(ax: Axes, text: str) -> None:
     ax.text(0.5, 0.5, text, color=INK, parse_math=False, **style)
     ax.xaxis.set_visible(False)
     ax.yaxis.set_visible(False)
+    ax.spines[:].set_visible(False)
 
 
 def empty(ax: Axes, text: str, seen: str) -> Axes:
@@ -258,11 +258,20 @@ def _printed(axis: Axis, text_of: Callable[[float], str]) -> None:
     axis.get_offset_text().set(color=INK, fontsize=SMALL)
 
 
+_DAY = "%Y-%m-%d"
+_TICKS = ["%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%S.%f"]
+_ZEROS = ["", "%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M"]
+_OFFSETS = ["", "%Y", "%Y", _DAY, _DAY, f"{_DAY} %H:%M"]
+"""Dates are as everywhere: 2026-03-04. Of each unit, of its zero; what is above it stands once."""
+
+
 def in_time(axis: Axis) -> None:
     """Print the numbers of an axis, which :func:`days` gave, as dates and times of UTC."""
     # matplotlib's own dates carry no types.
     locator = dates.AutoDateLocator(minticks=4, maxticks=9, tz=UTC)  # type: ignore[no-untyped-call]
-    formatter = dates.ConciseDateFormatter(locator, tz=UTC)  # type: ignore[no-untyped-call]
+    formatter = dates.ConciseDateFormatter(  # type: ignore[no-untyped-call]
+        locator, tz=UTC, formats=_TICKS, zero_formats=_ZEROS, offset_formats=_OFFSETS
+    )
     axis.set_major_locator(locator)
     axis.set_major_formatter(formatter)
     axis.get_offset_text().set(color=INK, fontsize=SMALL)
@@ -488,6 +497,7 @@ def image(
     if ax is None:
         ax = drawn
     figure: Any = ax.figure
+    figure.patch.set_visible(True)
     target = io.BytesIO()
     figure.canvas.print_figure(target, format="png", dpi=_DPI)
     src = f"data:image/png;base64,{b64encode(target.getvalue()).decode('ascii')}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, log
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.plots.axes import captioned, height, new_axes, say, shown, wrapped
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from kstoolkit.operations.capacity import CapacityPlan, CapacitySweep
 
 _LONGEST = 44
-_LEFT, _ROOM, _GAP_POINTS = 0.8, 30, 4
-"""Where bars of a logarithmic axis begin, and how many times the longest one the axis is."""
+_LEFT, _ROOM, _GAP_POINTS = 0.8, 1.25, 4
+"""Where bars of a logarithmic scale begin, and how many times the longest one there is room for."""
 
 
 def plot_capacity(plan: CapacityPlan, *, ax: Axes | None = None) -> Axes:
     """Return a plot of a plan: stores with ever more that saves operations, and machines.
 
-    The axis is logarithmic: each step saves so many times what there was. The resource that decides
-    how many machines there have to be is drawn apart.
+    Stores and machines are on a logarithmic scale each, as each step saves so many times what there
+    was. The resource that decides how many machines there have to be is drawn apart.
 
     >>> from kstoolkit.operations.capacity import plan_capacity
     >>> ax = plot_capacity(plan_capacity(rate=50_000_000))
@@ -45,7 +45,7 @@ def plot_capacity(plan: CapacityPlan, *, ax: Axes | None = None) -> Axes:
     notes = [f"Stores: of {format_count(plan['operations a store takes'])} operations a second."]
     far = plan["times what was measured"]
     notes += [f"Machines: by CPU as measured, at {far:,.3g} times the rate it was measured at."]
-    return _bars(ax, [*steps, *wanted], seen, notes, x="stores, machines")
+    return _bars(ax, [steps, wanted], seen, notes)
 
 
 def plot_sweep(sweep: CapacitySweep, *, ax: Axes | None = None) -> Axes:
@@ -69,17 +69,21 @@ def plot_sweep(sweep: CapacitySweep, *, ax: Axes | None = None) -> Axes:
 
 
 def _bars(
-    ax: Axes | None, rows: Sequence[tuple[str, float, str]], seen: str, notes: list[str], *, x: str
+    ax: Axes | None, groups: Sequence[Sequence[tuple[str, float, str]]], seen: str, notes: list[str]
 ) -> Axes:
-    lines = wrapped(notes)
-    ax = new_axes(ax, (7.2, height(len(rows), lines)))
-    sizes = [size for _, size, _ in rows]
-    colors = [color for *_, color in rows]
-    ends = [size - _LEFT for size in sizes]
-    ax.barh(range(len(rows)), ends, left=_LEFT, height=0.62, color=colors)
-    ax.set_xscale("log")
-    name_rows(ax, [name for name, *_ in rows], _LONGEST)
-    for row, size in enumerate(sizes):
-        say(ax, format_count(size), (size, row), (_GAP_POINTS, 0))
-    ax.set_xlim(_LEFT, _ROOM * max(sizes))
-    return captioned(ax, seen, x=x, notes=lines)
+    lines = wrapped(
+        ["Bars of stores, and of machines, are logarithmic, each by their most.", *notes]
+    )
+    names = [name for group in groups for name, *_ in (*group, ("", 0, ""))][:-1]
+    ax = new_axes(ax, (7.2, height(len(names), lines)))
+    for first, group in zip((0, len(groups[0]) + 1), groups, strict=True):
+        most = log(max(size for _, size, _ in group) / _LEFT)
+        for row, (_, size, color) in enumerate(group, first):
+            share = log(size / _LEFT) / most
+            ax.barh(row, share, height=0.62, color=color)
+            say(ax, format_count(size), (share, row), (_GAP_POINTS, 0))
+    name_rows(ax, names, _LONGEST)
+    ax.set_xlim(0, _ROOM)
+    ax.set_xticks([])
+    ax.spines["bottom"].set_visible(False)
+    return captioned(ax, seen, notes=lines)

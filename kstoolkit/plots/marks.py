@@ -5,7 +5,7 @@ bars   counts of windows: few enough to draw, and still as high as the highest w
 lines  figures over time: few enough points to draw, and still as high as the highest
 spans  many along the x axis as one thing: thousands of bars would each take their time
 strip  one of several series over one axis in one Axes, with a scale of its own
-Bar    parts with a colour and a hatch each, what is unknown hatched in grey
+Bar    parts with a colour each, what is unknown hatched in grey
 Row    a bar that lies beside its name; its parts may be named in the legend
 =====  =============================================================================
 
@@ -232,7 +232,6 @@ class Steps:
     edges: Floats
     heights: Floats
     color: str = COUNTED
-    hatch: str | None = None
     name: str | None = None
 
 
@@ -299,8 +298,6 @@ def _draw_steps(ax: Axes, strip: Strip, base: float, scale: float, once: set[str
         if not np.nansum(each.heights):
             continue
         style: dict[str, Any] = {"facecolor": each.color, "linewidth": 0, "zorder": 2}
-        if each.hatch:
-            style |= {"hatch": each.hatch, "edgecolor": INK}
         heights = base + np.nan_to_num(each.heights) * scale
         name = _label(once, each.name)
         ax.stairs(heights, each.edges, baseline=base, fill=True, label=name, **style)
@@ -512,13 +509,12 @@ def _sum(bar: Bar, printed: Callable[[float], str]) -> str:
 
 
 def look_of(number: int) -> Style:
-    """Return the colour, hatch and edge of the part of this number; after some, colours repeat.
+    """Return the colour and edge of the part of this number; after some, hatches tell them apart.
 
     >>> look_of(0)["facecolor"] == look_of(7)["facecolor"], look_of(0) == look_of(7)
     (True, False)
     """
-    again = number // len(PARTS)  # the same colours, with other hatches
-    color, hatch = PARTS[number % len(PARTS)][0], PARTS[(number + 3 * again) % len(PARTS)][1]
+    color, hatch = PARTS[number % len(PARTS)], "//" * (number // len(PARTS))
     return {"facecolor": color, "hatch": hatch, "edgecolor": INK, "linewidth": 0.6}
 
 
@@ -545,7 +541,6 @@ class RowPart:
 
     size: float
     color: str = COUNTED
-    hatch: str | None = None
     name: str | None = None
 
 
@@ -567,7 +562,7 @@ def rest_row(name: str, size: float, rows: Sequence[Row], said: str) -> Row:
     """Return the row of all that have none of their own, whose bar must not dwarf the others."""
     if size > 2 * max((row.size for row in rows), default=0):
         return Row(name, (), f"{said}: too long a bar to be drawn")
-    return Row(name, (RowPart(size=size, color="none", hatch="//"),), said)
+    return Row(name, (RowPart(size=size, color=f"{INK}55"),), said)
 
 
 def row_axes(ax: Axes | None, number: int = 0) -> Axes:
@@ -607,4 +602,4 @@ def _draw_part(
 ) -> None:
     name = _label(once, part.name)
     style: dict[str, Any] = {"facecolor": part.color, "edgecolor": INK, "linewidth": 0.5}
-    ax.barh(place, width, 0.72, left, hatch=part.hatch, label=name, zorder=2, **style)
+    ax.barh(place, width, 0.72, left, label=name, zorder=2, **style)

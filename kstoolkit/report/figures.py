@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_VARIABLES = {color: f"var(--c{color[1:]})" for color, *_ in (*palette.PARTS, *palette.LINES)}
+_COLORS = {*palette.PARTS, *(color for color, *_ in palette.LINES)}
+_VARIABLES = {color: f"var(--c{color[1:]})" for color in _COLORS}
 _VARIABLES |= {palette.COUNTED: "var(--counted)", palette.EXPECTED: "var(--expected)"}
 _VARIABLES |= {palette.FLAGGED: "var(--flagged)", palette.INK: "currentColor"}
 """What stands for each colour of the palette on a page: the style sheet has its values."""
@@ -241,6 +242,7 @@ def whole(ax: Axes) -> Figure:
 
 def _picture(figure: Figure, label: str) -> Html:
     target = io.BytesIO()
+    figure.patch.set_visible(True)
     with _seen_texts(figure):
         figure.savefig(target, format="png", dpi=_DPI, facecolor="auto")
     data = b64encode(target.getvalue()).decode("ascii")

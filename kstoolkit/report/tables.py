@@ -51,8 +51,8 @@ def table(
     names = [_TAG.sub("", name) if is_wide else "" for name in heads]
     body = [element("tr", *map(_cell, row, kinds, names)) for row in rows]
     parts = (element("caption", caption), element("thead", head), element("tbody", *body))
-    named = " ".join(["table", *(["wide"] if is_wide else []), *([kind] if kind else [])])
-    return element("div", element("table", *parts), class_=named)
+    look = " ".join(filter(None, ("table", "wide" if is_wide else "", kind)))
+    return element("div", element("table", *parts), class_=look)
 
 
 def _cell(cell: Html, kind: str, name: str) -> Html:
