@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _LONGEST_LINE = 110  # characters that fit the width of a figure
 _FULL_INCHES = 5.5  # how wide the Axes of a new figure are before anything stands beside them
-_LEAST = 16
+_LEAST, _SIDE = 16, 20
 
 
 def _characters(ax: Axes, most: int = _LONGEST_LINE) -> int:
@@ -60,11 +60,27 @@ def _characters(ax: Axes, most: int = _LONGEST_LINE) -> int:
     return max(round(most * min(width / _FULL_INCHES, 1)), min(_LEAST, most))
 
 
+def width_of(text: str) -> int:
+    """Return how many characters the longest line of a text has."""
+    return max(map(len, text.split("\n")))
+
+
+def in_lines(ax: Axes, text: str) -> str:
+    """Return what stands beside the data; in several lines if the figure is for a narrow screen."""
+    is_narrow = ax.figure.get_figure(root=True).get_size_inches()[0] < _FULL_INCHES
+    return "\n".join(wrap(text, _SIDE)) if is_narrow else text
+
+
+def _beside(ax: Axes) -> int:
+    """Return by how many characters the names of rows make Axes narrower."""
+    names = [width_of(name.get_text()) for name in ax.get_yticklabels()]
+    return max([_SHORT_NAME, *names]) - _SHORT_NAME
+
+
 def _folded(lines: Sequence[str], ax: Axes) -> list[str]:
     """Return lines that stand below Axes, those that are too long in several."""
     room = _characters(ax)
-    if room == _LONGEST_LINE:
-        return list(lines)
+    room = max(room - _beside(ax) - 6 * (room < _LONGEST_LINE), _LEAST)
     return [part for line in lines for part in wrap(line, room)]
 
 
@@ -187,7 +203,8 @@ def title(ax: Axes, text: str, *, num_columns: int | None = None) -> None:
 def label(ax: Axes, *, x: str = "", y: str = "", notes: Sequence[str] = ()) -> None:
     """Say what the axes measure; below it what was left out or drawn together."""
     style: dict[str, Any] = {"color": INK, "fontsize": SMALL, "parse_math": False}
-    ax.set_xlabel("\n".join(_folded([*([x] if x else ()), *notes], ax)), **style)
+    told = "\n".join(_folded([*([x] if x else ()), *notes], ax))
+    ax.set_xlabel(told, loc="left", **style)  # what the time is of stands at the right
     ax.set_ylabel(y, **style)
 
 
@@ -337,12 +354,11 @@ def head(ax: Axes, text: str) -> None:
 
     Both begin where the data do: long names of rows leave them less room.
     """
-    names = [name.get_text() for name in ax.get_yticklabels()]
-    longest = max(map(len, names), default=0)
-    room = _characters(ax, _LONGEST_TITLE - max(longest - _SHORT_NAME, 0))
+    room = max(_characters(ax, _LONGEST_TITLE) - _beside(ax), _LEAST)
     lines = wrap(_UNIT.sub(_KEPT, text), room)
     _, labels = ax.get_legend_handles_labels()
-    columns = _legend_columns([str(each) for each in labels], names, room=_characters(ax))
+    room = _characters(ax) - _beside(ax)
+    columns = _legend_columns([str(each) for each in labels], room=room)
     title(ax, "\n".join(lines).replace(_KEPT, " "), num_columns=columns)
 
 

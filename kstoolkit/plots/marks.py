@@ -27,12 +27,14 @@ from kstoolkit.plots.axes import (
     has_layout,
     height,
     in_bytes,
+    in_lines,
     legend_lines,
     legend_name,
     listed,
     new_axes,
     say,
     shown,
+    width_of,
     wrapped,
 )
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, LINES, PARTS, UNKNOWN_HATCH
@@ -423,7 +425,8 @@ def _draw_bars(ax: Axes, bars: Sequence[Bar], printed: Callable[[float], str]) -
 
 def name_rows(ax: Axes, names: Sequence[str], longest: int = 28) -> None:
     """Name the rows of a figure, the first one on top, in so many characters at most."""
-    ax.set_yticks(range(len(names)), [shown(name, longest) for name in names], parse_math=False)
+    told = [in_lines(ax, shown(name, longest)) for name in names]
+    ax.set_yticks(range(len(names)), told, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
 
@@ -433,12 +436,12 @@ def say_beside(ax: Axes, said: Sequence[tuple[float, float, str]]) -> None:
 
     ``said`` are x, y and what to say; the rows have their names already.
     """
-    names = max((len(name.get_text()) for name in ax.get_yticklabels()), default=0)
+    names = max((width_of(name.get_text()) for name in ax.get_yticklabels()), default=0)
     whole = _width_points(ax) - names * _CHAR_POINTS - 3 * _GAP_POINTS
     end = 0.0
-    for x, y, text in said:
+    for x, y, text in ((x, y, in_lines(ax, text)) for x, y, text in said):
         say(ax, text, (x, y), (_GAP_POINTS, 0))
-        left = whole - len(text) * _CHAR_POINTS - _GAP_POINTS
+        left = whole - width_of(text) * _CHAR_POINTS - _GAP_POINTS
         end = max(end, x * whole / max(left, whole / _MOST_ROOM))
     ax.set_xlim(0, 1.05 * end or 1)
 
@@ -532,6 +535,7 @@ def _looks(names: Sequence[str]) -> dict[str, Style]:
 
 
 MOST_ROWS = 30  # more rows than this can't be read; whoever draws more says which are left out
+_WIDE_POINTS = 518.4
 _FEWEST = 3  # so many rows there is room for, lest a lone bar fill the figure
 
 
@@ -583,13 +587,13 @@ def draw_rows(
             if part.size:
                 _draw_part(ax, place, left, part, once, width=part.size - least * (left == least))
                 left = max(part.size, least) if left == least else left + part.size
-        say(ax, row.said, (left, place), (4, 0))
+        say(ax, in_lines(ax, row.said), (left, place), (4, 0))
     top = max((row.size for row in rows), default=0) or 8
     if log:
         ax.set_xscale("log")
     # Room for what is said at the end of the longest bar.
-    longest = max((len(row.said) for row in rows), default=0)
-    room = min(0.02 + longest * 0.013, 0.6)
+    longest = max((width_of(in_lines(ax, row.said)) for row in rows), default=0)
+    room = min(0.02 + longest * 0.013 * max(_WIDE_POINTS / _width_points(ax), 1), 0.6)
     end = least * (max(top, 2) / least) ** (1 / (1 - room)) if log else top / (1 - room)
     ax.set_xlim(least, end)
     name_rows(ax, [row.name for row in rows], longest_name)

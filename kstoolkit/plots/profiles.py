@@ -67,7 +67,7 @@ def plot_difference(options: Records[OptionDifference], *, ax: Axes | None = Non
         say(ax, values, (_MOST_DOUBLINGS + 1, row), (0, 0))
     name_rows(ax, [each.option for each in some], _LONGEST_OPTION)
     ax.set_xlim(-_MOST_DOUBLINGS - 0.7, 2.6 * _MOST_DOUBLINGS)
-    ticks = range(-_MOST_DOUBLINGS, _MOST_DOUBLINGS + 1, 4)
+    ticks = range(-_MOST_DOUBLINGS, _MOST_DOUBLINGS + 1, _MOST_DOUBLINGS)
     ax.set_xticks(list(ticks), [f"{Fraction(2) ** each} x" for each in ticks])
     seen = f"{left} differs from {right} in {counted(len(options), 'options')}"
     return captioned(ax, seen, x=f"times {right}'s value", notes=lines)

@@ -43,7 +43,7 @@ _VARIABLES |= {palette.FLAGGED: "var(--flagged)", palette.INK: "currentColor"}
 
 _LARGEST_SVG_BYTES = 300_000
 _DPI = 160
-_NARROW, _HIGHER = 3.8, 0.3  # inches of a figure for a narrow screen; titles take more lines
+_NARROW, _HIGHER = 4.2, 0.3  # inches of a figure for a narrow screen; titles take more lines
 _LONGEST_LABEL = 300
 
 
