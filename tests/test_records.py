@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 NO_PLOT = {
     **dict.fromkeys(
-        ("OptionsSection", "LoggedOption", "SparkConf", "MetricName", "Advice"),
+        ("OptionsSection", "LoggedOption", "SparkConf", "MetricName", "Advice", "AdviceList"),
         "words, not quantities",
     ),
     **dict.fromkeys(

@@ -358,31 +358,25 @@ def head(ax: Axes, text: str) -> None:
     lines = wrap(_UNIT.sub(_KEPT, text), room)
     _, labels = ax.get_legend_handles_labels()
     room = _characters(ax) - _beside(ax)
-    columns = _legend_columns([str(each) for each in labels], room=room)
+    columns = _legend_columns([str(each) for each in labels], room)
     title(ax, "\n".join(lines).replace(_KEPT, " "), num_columns=columns)
 
 
-def _legend_columns(
-    labels: Sequence[str], rows: Sequence[str] = (), *, room: int = _LONGEST_LINE
-) -> int:
-    """Return how many entries of a legend fit beside each other, right of the names of rows.
-
-    ``room`` is how many characters fit the width of the figure.
+def _legend_columns(labels: Sequence[str], room: int = _LONGEST_LINE) -> int:
+    """Return how many entries of a legend fit beside each other in so many characters.
 
     >>> _legend_columns(["a", "b", "c"]), _legend_columns(["x" * 30] * 6)
     (3, 3)
     """
-    room -= _SHORT_NAME + max(map(len, rows), default=0)
     widths = [len(label) + _KEY for label in labels]
-    if sum(widths) <= room:
-        return max(len(labels), 1)
-    return max(1, room // max(widths))
+    room -= _SHORT_NAME
+    return len(labels) if sum(widths) <= room else max(1, room // max(widths))
 
 
 def legend_lines(labels: Sequence[str], rows: Sequence[str] = ()) -> int:
-    """Return how many lines a legend takes."""
-    names = [legend_name(each) for each in labels]
-    return -(-len(names) // _legend_columns(names, rows))
+    """Return how many lines a legend takes, right of the names of rows."""
+    room = _LONGEST_LINE - max(map(len, rows), default=0)
+    return -(-len(labels) // max(_legend_columns([*map(legend_name, labels)], room), 1))
 
 
 def height(rows: int, notes: Sequence[str] = (), legend_lines: int = 1) -> float:
@@ -479,14 +473,12 @@ def print_axis(axis: Axis, figure: str) -> None:
 
 _PX_AN_INCH = 96  # as CSS has it, so that a point of text is a point on the page
 _DPI = 2 * _PX_AN_INCH  # twice what a plain screen shows, so that text stays sharp on a dense one
-_LEAST_PX = 600
-"""How narrow a wide picture may become: below that its text can't be read, and it scrolls."""
 
 
 def picture(
     draw: Callable[[Axes | None], object], size_inches: tuple[float, float] | None = None
 ) -> Html:
-    """Return what ``draw`` draws as an ``img`` element, which may be scrolled.
+    """Return what ``draw`` draws as an ``img`` element.
 
     ``draw`` is ``record.plot``, or another function of Axes: given None it makes its own, and
     returns them. The element holds the picture, a PNG, and says its title to those who can't see
@@ -494,13 +486,11 @@ def picture(
 
     >>> from kstoolkit.records import Records
     >>> shown = picture(lambda ax: plot_nothing(Records((), "rows"), ax=ax))
-    >>> shown[shown.index("alt") : shown.index(" min-width")]
-    'alt="No rows" style="width: 691px;'
+    >>> shown[shown.index("alt") :]
+    'alt="No rows" style="width: 691px; max-width: 100%">'
     """
     src, alt, width = image(draw, size_inches)
-    style = f"width: {width}px; min-width: {min(width, _LEAST_PX)}px"
-    shown = element("img", src=src, alt=alt, style=style)
-    return element("div", shown, style="overflow-x: auto")
+    return element("img", src=src, alt=alt, style=f"width: {width}px; max-width: 100%")
 
 
 def image(

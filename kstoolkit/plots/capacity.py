@@ -12,8 +12,6 @@ from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
 
     from kstoolkit.operations.capacity import CapacityPlan, CapacitySweep
@@ -34,18 +32,32 @@ def plot_capacity(plan: CapacityPlan, *, ax: Axes | None = None) -> Axes:
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
     ['an update for each event and window', 'events of 10 seconds are added up first']
     """
-    steps = [(each.step, ceil(each.stores), EXPECTED) for each in plan.savings]
+    steps = [(each.step, float(ceil(each.stores)), EXPECTED) for each in plan.savings]
     wanted = [
         (f"machines for {name}", float(number), FLAGGED if name == plan.limit else COUNTED)
         for name, number in plan.needed.items()
     ]
-    stores, machines = counted(steps[0][1], "stores"), counted(plan.machines, "machines")
+    stores, machines = counted(int(steps[0][1]), "stores"), counted(plan.machines, "machines")
     seen = f"{plan.terms[0].text.removesuffix(' /s')} events a second: {stores} by an update each, "
     seen += f"{machines} with what saves them; what decides is {plan.limit}"
     notes = [f"Stores: of {format_count(plan['operations a store takes'])} operations a second."]
     far = plan["times what was measured"]
     notes += [f"Machines: by CPU as measured, at {far:,.3g} times the rate it was measured at."]
-    return _bars(ax, [steps, wanted], seen, notes)
+    notes.append("Bars of stores, and of machines, are logarithmic, each by their most.")
+    lines = wrapped(notes)
+    names = [*(name for name, *_ in steps), "", *(name for name, *_ in wanted)]
+    ax = new_axes(ax, (7.2, height(len(names), lines)))
+    for first, group in ((0, steps), (len(steps) + 1, wanted)):
+        most = log(max(size for _, size, _ in group) / _LEFT)
+        for row, (_, size, color) in enumerate(group, first):
+            share = log(size / _LEFT) / most
+            ax.barh(row, share, height=0.62, color=color)
+            say(ax, format_count(size), (share, row), (_GAP_POINTS, 0))
+    name_rows(ax, names, _LONGEST)
+    ax.set_xlim(0, _ROOM)
+    ax.set_xticks([])
+    ax.spines["bottom"].set_visible(False)
+    return captioned(ax, seen, notes=lines)
 
 
 def plot_sweep(sweep: CapacitySweep, *, ax: Axes | None = None) -> Axes:
@@ -66,24 +78,3 @@ def plot_sweep(sweep: CapacitySweep, *, ax: Axes | None = None) -> Axes:
         f"{format_count(last.machines)} for {sweep.text(-1)}; what decides there is {last.limit}"
     )
     return captioned(ax, seen, x=shown(sweep.over), y="machines, cores")
-
-
-def _bars(
-    ax: Axes | None, groups: Sequence[Sequence[tuple[str, float, str]]], seen: str, notes: list[str]
-) -> Axes:
-    lines = wrapped(
-        ["Bars of stores, and of machines, are logarithmic, each by their most.", *notes]
-    )
-    names = [name for group in groups for name, *_ in (*group, ("", 0, ""))][:-1]
-    ax = new_axes(ax, (7.2, height(len(names), lines)))
-    for first, group in zip((0, len(groups[0]) + 1), groups, strict=True):
-        most = log(max(size for _, size, _ in group) / _LEFT)
-        for row, (_, size, color) in enumerate(group, first):
-            share = log(size / _LEFT) / most
-            ax.barh(row, share, height=0.62, color=color)
-            say(ax, format_count(size), (share, row), (_GAP_POINTS, 0))
-    name_rows(ax, names, _LONGEST)
-    ax.set_xlim(0, _ROOM)
-    ax.set_xticks([])
-    ax.spines["bottom"].set_visible(False)
-    return captioned(ax, seen, notes=lines)

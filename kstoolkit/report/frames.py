@@ -75,15 +75,12 @@ class Grid:
         if not self.names:
             return nothing("A table without columns.")
         columns = enumerate(zip(*self.rows, strict=True)) if len(self.rows) > 1 else ()
-        wide, alone = len(self._blocks(_WIDEST)) > 1, {NOTHING}
-        wide |= len(self.names) > _WIDE_FROM
+        wide, alone = len(self.names) > _WIDE_FROM, {NOTHING}
         same = [n for n, column in columns if {*column} == alone or (wide and len({*column}) == 1)]
         if same and len(same) < len(self.names):
             told = "; ".join(f"{self.names[place]} {self.rows[0][place]}" for place in same)
             said = isolated(f"The same in all these rows: {told}.", _LONGEST_LINE)
-            return joined(
-                self._without(same).html(kind, widest), element("p", said, class_="nothing")
-            )
+            return joined(self._without(same).html(kind, widest), nothing(said))
         return joined(*(self._block(block, kind) for block in self._blocks(widest)))
 
     def _without(self, places: Sequence[int]) -> Grid:
@@ -263,7 +260,7 @@ def figures_of(record: Record) -> Html:
 
 
 def _sources(names: Sequence[str]) -> Html:
-    return element("p", f"Source: {', '.join(names)}.", class_="nothing")
+    return nothing(f"Source: {', '.join(names)}.")
 
 
 def _holds(value: object) -> bool:
@@ -302,17 +299,13 @@ def card(record: Record, *, urgent: bool = False) -> Html:
     for each in others:
         for what, _, said in (part.partition(": ") for part in _AMONG.split(each.strip())):
             told.setdefault(what, []).append(said)
-    lines = [(what, _linked(what, "; ".join(said))) for what, said in told.items()]
-    head = isolated(first.removeprefix("URGENT "), _LONGEST_LINE)
-    if not urgent:
-        return element("article", element("h4", head), facts(lines))
-    head = joined(element("b", "Urgent"), " ", head)
-    return element("article", element("h4", head), facts(lines), class_="urgent")
-
-
-def _linked(what: str, said: str) -> Html:
-    told = isolated(said, _LONGEST_LINE)
-    return element("a", told, href=said) if what == "see" and _LINK.fullmatch(said) else told
+    lines = [(what, isolated("; ".join(said), _LONGEST_LINE)) for what, said in told.items()]
+    link = told.get("see", [""])[0]
+    if _LINK.fullmatch(link):
+        lines[-1] = ("see", element("a", lines[-1][1], href=link))
+    mark = [element("b", "Urgent"), " "] if urgent else []
+    head = element("h4", *mark, isolated(first.removeprefix("URGENT "), _LONGEST_LINE))
+    return element("article", head, facts(lines), class_="urgent" if urgent else "advice")
 
 
 def _records_grid(shown: Records[Any], total: int) -> Html:

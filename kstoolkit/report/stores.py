@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
-from kstoolkit.markup import Html, element, isolated, joined, text
+from kstoolkit.markup import Html, isolated, joined, text
 from kstoolkit.records import Record, Records, counted
 from kstoolkit.report.figures import plotted
 from kstoolkit.report.frames import (
@@ -64,15 +64,14 @@ _Row = TypeVar("_Row", bound=Record)
 def store_part(store: OpenedStore, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of an open store: its place, its files, its growth, its rows."""
     found = [each for each in discover(store.path) if each.path == str(store.path.absolute())]
-    parts = [renamed(record_part(each, ids, limit), "Place") for each in found]
+    places = [renamed(record_part(each, ids, limit), "Place") for each in found]
+    parts: list[ReportPart] = []
     if isinstance(store, Store):
-        parts = _told_by_rocksdb(store, ids, limit) + parts
+        parts = _told_by_rocksdb(store, ids, limit)
     elif store.no_rocksdb is None:
-        parts = _told_by_several(store, ids, limit) + parts
-    size_bytes = sum(each.size_bytes for each in found)
-    has_advice = isinstance(store, Store) or store.no_rocksdb is None
-    parts.insert(has_advice, _growth(store, size_bytes, ids, limit))
-    parts.append(rows_part(store.rows(), ids, limit))
+        parts = _told_by_several(store, ids, limit)
+    parts.insert(1, _growth(store, sum(each.size_bytes for each in found), ids, limit))
+    parts += [*places, rows_part(store.rows(), ids, limit)]
     return _whole(f"Store {store.name}", told_of(store), parts, ids)
 
 
@@ -92,13 +91,15 @@ def checkup_part(found: Checkup, ids: Ids, limit: int | None) -> ReportPart:
     told += f": {counted(len(found.steps), 'things')} to do, {urgent} urgent"
     silent = {rule: why for why, rules in found.unjudged.items() for rule in rules}
     cards = [card(each, urgent=each.is_urgent) for each in found.steps]
-    nothing_to_do = nothing("Nothing to do, as far as could be judged.")
-    what = joined(*(cards or [nothing_to_do]), unjudged(silent))
-    parts = [
-        _part("What to do", what, ids),
-        _part("In all", joined(*_in_all(found, ids.new("in-all-plot"))), ids),
-        _part("Stores", _checked(found.stores, limit), ids),
-    ]
+    what = cards or [nothing("Nothing to do, as far as could be judged.")]
+    rate = f"A restore writes {found.restore_rate_is}." if found.restore_rate_is else ""
+    plan = Html() if found.plan is None else plotted(found.plan, ids.new("plan"))
+    told_of_each = {
+        "What to do": joined(*what, unjudged(silent)),
+        "In all": joined(figures_of(found), plan, nothing(rate)),
+        "Stores": _checked(found.stores, limit),
+    }
+    parts = [_part(*each, ids) for each in told_of_each.items()]
     return _whole(f"Checkup of {shown_path(found.path)}", told, parts, ids)
 
 
@@ -109,12 +110,6 @@ def _checked(stores: Records[CheckedStore], limit: int | None) -> Html:
     shown = Records(told, stores.kind)[: SHOWN_ROWS if limit is None else limit]
     still = listed(shown, len(told), _OF_STORES)
     return still if len(shown) == len(told) else living(still, rows_of(Records(told, stores.kind)))
-
-
-def _in_all(found: Checkup, key: str) -> list[Html]:
-    rate = f"A restore writes {found.restore_rate_is}." if found.restore_rate_is else ""
-    plan = [] if found.plan is None else [plotted(found.plan, key)]
-    return [figures_of(found), *plan, *([element("p", rate, class_="nothing")] if rate else [])]
 
 
 def replica_part(replica: WindowReader, ids: Ids, limit: int | None) -> ReportPart:
@@ -167,11 +162,7 @@ def _if_told(title: str, make: Callable[[], ReportPart], ids: Ids) -> ReportPart
     try:
         return renamed(make(), title)
     except KstoolkitError as error:
-        return _without(title, f"Unknown: {error.message}", ids)
-
-
-def _without(title: str, why: str, ids: Ids) -> ReportPart:
-    return _part(title, nothing(why), ids)
+        return _part(title, nothing(f"Unknown: {error.message}"), ids)
 
 
 def _part(title: str, body: Html, ids: Ids) -> ReportPart:
@@ -183,7 +174,7 @@ def _growth(store: OpenedStore, size_bytes: int, ids: Ids, limit: int | None) ->
     if size_bytes <= _MOST_MEASURED_BYTES:
         return record_part(growth(store), ids, limit)
     read = f"all of its {format_bytes(size_bytes)} would have to be read. kstoolkit growth does."
-    return _without("Growth", f"Not measured: {read}", ids)
+    return _part("Growth", nothing(f"Not measured: {read}"), ids)
 
 
 def _windows(changelog: Changelog, lengths: Iterable[int]) -> pa.Table:

@@ -39,10 +39,7 @@ def table(
     numbers: Collection[int] = (),
     kind: str = "",
 ) -> Html:
-    """Return rows under headed columns; ``numbers`` are the columns set to the right.
-
-    ``kind`` is what the style sheet calls it.
-    """
+    """Return rows under headed columns; ``numbers`` are set right, ``kind`` is for styles."""
     kinds = ["number" if place in numbers else "words" for place in range(len(heads))]
     named = zip(heads, kinds, strict=True)
     head = element("tr", *(element("th", name, scope="col", class_=kind) for name, kind in named))

@@ -97,16 +97,9 @@ def _single(value: Any, name: str) -> str:
         number = float(value)
         return format_count(number) if abs(number) >= _WHOLE_FROM else f"{number:.4g}"
     if isinstance(value, bytes | bytearray | memoryview):
-        return _of_bytes(bytes(value))
+        told = bytes(value).decode("utf-8", "surrogateescape")
+        return told if told.isprintable() else bytes(value).hex()
     return _moment(value) if isinstance(value, date) else str(value)
-
-
-def _of_bytes(value: bytes) -> str:
-    try:
-        told = value.decode()
-    except UnicodeDecodeError:
-        return value.hex()
-    return told if told.isprintable() else value.hex()
 
 
 def _moment(value: date) -> str:
@@ -186,13 +179,7 @@ def _cell(record: Any, name: str) -> Any:
 
 
 def label_of(name: str) -> str:
-    """Return a name in words; sizes and counts are told by their values.
-
-    Examples
-    --------
-    >>> label_of("size_bytes"), label_of("expired.num_rows")
-    ('Size', 'Expired rows')
-    """
+    """Return a name in words, as ``Expired rows``; sizes and counts are told by their values."""
     if name.rpartition(".")[2] in MOMENTS:
         name = name.removesuffix("_ms")
     return words(name.removesuffix("_bytes").replace(".", "_").replace("num_", ""))
