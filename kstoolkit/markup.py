@@ -26,16 +26,18 @@ class Html(str):
 def shortened(value: str, limit: int) -> str:
     """Return ``value``, without its middle if it is longer than ``limit`` characters.
 
+    What would be longer than what it stands for is left.
+
     Examples
     --------
-    >>> shortened("abcdefghijkl", 4)
-    'ab […8 characters left out…] kl'
+    >>> shortened("a" * 50, 4), shortened("abcdefghijkl", 4)
+    ('aa […46 characters left out…] aa', 'abcdefghijkl')
     """
-    if len(value) <= limit:
-        return value
     head = limit - limit // 2
-    left_out = f"{len(value) - limit:,}"
-    return f"{value[:head]} […{left_out} characters left out…] {value[len(value) - limit // 2 :]}"
+    said = f" […{len(value) - limit:,} characters left out…] "
+    if len(value) <= limit + len(said):
+        return value
+    return f"{value[:head]}{said}{value[len(value) - limit // 2 :]}"
 
 
 def plain(value: str) -> str:

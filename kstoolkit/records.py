@@ -89,8 +89,8 @@ class Source(StrEnum):
     SYSTEM = "the operating system"
 
 
-_MOMENTS = {"start_ms", "end_ms", "oldest_ms", "newest_ms", "now_ms", "stream_time_ms"}
-_MOMENTS |= {"watermark_ms", "kept_from_ms"}
+MOMENTS = {"start_ms", "end_ms", "oldest_ms", "newest_ms", "now_ms", "stream_time_ms"}
+MOMENTS |= {"watermark_ms", "kept_from_ms"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Figure:
     def _of_int(self, value: int) -> str:
         if self.name.endswith("_bytes"):
             return format_bytes(value)
-        if self.name.rpartition(".")[2] in _MOMENTS or self.name.endswith("_at_ms"):
+        if self.name.rpartition(".")[2] in MOMENTS or self.name.endswith("_at_ms"):
             return _moment(value)
         return format_count(value)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -136,9 +138,6 @@ def _page(told: Checkup) -> Report:
     from kstoolkit.report.report import Report  # noqa: PLC0415 - draws
 
     found = in_flags(told)
-    page = Report(f"Checkup of {found.path}")
-    page.add("\n".join(found.to_do()).replace("\n", "\n\n"), title="What to do")
-    page.add(found.stores, title="Stores", limit=len(found.stores))
-    page.add("\n\n".join(map(str, found.figures())), title="In all")
-    causes = [said_of_cause(in_flags(why), rules) for why, rules in found.unjudged.items()]
-    return page.add("\n\n".join(causes) or "All was judged.", title="Not judged")
+    unjudged = {in_flags(why): rules for why, rules in found.unjudged.items()}
+    page = Report(command=f"kstoolkit checkup {shlex.quote(found.path)}")
+    return page.add(replace(found, unjudged=unjudged), limit=len(found.stores))

@@ -215,7 +215,7 @@ class Incident(Viewed):
             ("actions", _few(self.actions, 3 * _FEW_NAMED)),
             ("windows", format_count(self.windows)),
             ("peak", f"{format_count(self.peak.count)} in {self.peak.window}"),
-            ("expected there", self.peak.expected),
+            ("expected at the peak", self.peak.expected),
             ("more than expected", excess if self.excess is None else format_count(self.excess)),
             ("rules", "; ".join(self.rules)),
             ("certainty", self.certainty),

@@ -1,8 +1,8 @@
 """What all plots share: new Axes, quiet frames, titles, legends above the data, units on the axes.
 
-The face is not drawn and the ink is a middle grey, so that a figure suits a light and a dark page;
-``figure.patch.set_visible(True)`` gives it a white one. Axes that somebody gives may stand beside
-others, and have less room. Texts from the data are made fit to stand in a figure: short, visible,
+A figure is ink on white paper, which reads on light and dark pages alike; on the page of a report
+it has no paper, and that page's ink. Axes that somebody gives may stand beside others, and have
+less room. Texts from the data are made fit to stand in a figure: short, visible,
 in the figure's own font. A figure's name tells its unit, and what it is called for people.
 
 :func:`picture` is a plot as an ``img`` element, for widgets and for pages without scripts. pyplot
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _LONGEST_LINE = 110  # characters that fit the width of a figure
 _FULL_INCHES = 5.5  # how wide the Axes of a new figure are before anything stands beside them
-_LEAST = 16
+_LEAST, _SIDE = 16, 20
 
 
 def _characters(ax: Axes, most: int = _LONGEST_LINE) -> int:
@@ -60,11 +60,27 @@ def _characters(ax: Axes, most: int = _LONGEST_LINE) -> int:
     return max(round(most * min(width / _FULL_INCHES, 1)), min(_LEAST, most))
 
 
+def width_of(text: str) -> int:
+    """Return how many characters the longest line of a text has."""
+    return max(map(len, text.split("\n")))
+
+
+def in_lines(ax: Axes, text: str) -> str:
+    """Return what stands beside the data; in several lines if the figure is for a narrow screen."""
+    is_narrow = ax.figure.get_figure(root=True).get_size_inches()[0] < _FULL_INCHES
+    return "\n".join(wrap(text, _SIDE)) if is_narrow else text
+
+
+def _beside(ax: Axes) -> int:
+    """Return by how many characters the names of rows make Axes narrower."""
+    names = [width_of(name.get_text()) for name in ax.get_yticklabels()]
+    return max([_SHORT_NAME, *names]) - _SHORT_NAME
+
+
 def _folded(lines: Sequence[str], ax: Axes) -> list[str]:
     """Return lines that stand below Axes, those that are too long in several."""
     room = _characters(ax)
-    if room == _LONGEST_LINE:
-        return list(lines)
+    room = max(room - _beside(ax) - 6 * (room < _LONGEST_LINE), _LEAST)
     return [part for line in lines for part in wrap(line, room)]
 
 
@@ -111,7 +127,7 @@ _BESIDE_PYPLOT = ContextVar("beside pyplot", default=False)
 
 
 def new_axes(ax: Axes | None = None, size_inches: tuple[float, float] = SIZE_INCHES) -> Axes:
-    """Return ``ax``, or the only Axes of a new figure of pyplot's, without a face.
+    """Return ``ax``, or the only Axes of a new figure of pyplot's.
 
     A notebook shows what pyplot holds at the end of a cell, and a script with ``pyplot.show()``;
     whoever draws elsewhere gives the Axes of a figure of his own: Axes with an x and a y, else
@@ -136,12 +152,11 @@ def _new_figure(size_inches: tuple[float, float]) -> Figure:
     if _BESIDE_PYPLOT.get():
         figure = Figure(**style)
         FigureCanvasAgg(figure)
+        figure.patch.set_visible(False)  # a page has its own
     else:
         from matplotlib import pyplot as plt  # noqa: PLC0415 - its global state: only when asked
 
         figure = plt.figure(**style)
-    # Not a colour without opacity: for those, notebooks on a dark page lay a white card beneath.
-    figure.patch.set_visible(False)
     return figure
 
 
@@ -188,7 +203,8 @@ def title(ax: Axes, text: str, *, num_columns: int | None = None) -> None:
 def label(ax: Axes, *, x: str = "", y: str = "", notes: Sequence[str] = ()) -> None:
     """Say what the axes measure; below it what was left out or drawn together."""
     style: dict[str, Any] = {"color": INK, "fontsize": SMALL, "parse_math": False}
-    ax.set_xlabel("\n".join(_folded([*([x] if x else ()), *notes], ax)), **style)
+    told = "\n".join(_folded([*([x] if x else ()), *notes], ax))
+    ax.set_xlabel(told, loc="left", **style)  # what the time is of stands at the right
     ax.set_ylabel(y, **style)
 
 
@@ -198,6 +214,7 @@ def nothing(ax: Axes, text: str) -> None:
     ax.text(0.5, 0.5, text, color=INK, parse_math=False, **style)
     ax.xaxis.set_visible(False)
     ax.yaxis.set_visible(False)
+    ax.spines[:].set_visible(False)
 
 
 def empty(ax: Axes, text: str, seen: str) -> Axes:
@@ -258,11 +275,20 @@ def _printed(axis: Axis, text_of: Callable[[float], str]) -> None:
     axis.get_offset_text().set(color=INK, fontsize=SMALL)
 
 
+_DAY = "%Y-%m-%d"
+_TICKS = ["%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%S.%f"]
+_ZEROS = ["", "%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M"]
+_OFFSETS = ["", "%Y", "%Y", _DAY, _DAY, f"{_DAY} %H:%M"]
+"""Dates are as everywhere: 2026-03-04. Of each unit, of its zero; what is above it stands once."""
+
+
 def in_time(axis: Axis) -> None:
     """Print the numbers of an axis, which :func:`days` gave, as dates and times of UTC."""
     # matplotlib's own dates carry no types.
     locator = dates.AutoDateLocator(minticks=4, maxticks=9, tz=UTC)  # type: ignore[no-untyped-call]
-    formatter = dates.ConciseDateFormatter(locator, tz=UTC)  # type: ignore[no-untyped-call]
+    formatter = dates.ConciseDateFormatter(  # type: ignore[no-untyped-call]
+        locator, tz=UTC, formats=_TICKS, zero_formats=_ZEROS, offset_formats=_OFFSETS
+    )
     axis.set_major_locator(locator)
     axis.set_major_formatter(formatter)
     axis.get_offset_text().set(color=INK, fontsize=SMALL)
@@ -328,36 +354,29 @@ def head(ax: Axes, text: str) -> None:
 
     Both begin where the data do: long names of rows leave them less room.
     """
-    names = [name.get_text() for name in ax.get_yticklabels()]
-    longest = max(map(len, names), default=0)
-    room = _characters(ax, _LONGEST_TITLE - max(longest - _SHORT_NAME, 0))
+    room = max(_characters(ax, _LONGEST_TITLE) - _beside(ax), _LEAST)
     lines = wrap(_UNIT.sub(_KEPT, text), room)
     _, labels = ax.get_legend_handles_labels()
-    columns = _legend_columns([str(each) for each in labels], names, room=_characters(ax))
+    room = _characters(ax) - _beside(ax)
+    columns = _legend_columns([str(each) for each in labels], room)
     title(ax, "\n".join(lines).replace(_KEPT, " "), num_columns=columns)
 
 
-def _legend_columns(
-    labels: Sequence[str], rows: Sequence[str] = (), *, room: int = _LONGEST_LINE
-) -> int:
-    """Return how many entries of a legend fit beside each other, right of the names of rows.
-
-    ``room`` is how many characters fit the width of the figure.
+def _legend_columns(labels: Sequence[str], room: int = _LONGEST_LINE) -> int:
+    """Return how many entries of a legend fit beside each other in so many characters.
 
     >>> _legend_columns(["a", "b", "c"]), _legend_columns(["x" * 30] * 6)
     (3, 3)
     """
-    room -= _SHORT_NAME + max(map(len, rows), default=0)
     widths = [len(label) + _KEY for label in labels]
-    if sum(widths) <= room:
-        return max(len(labels), 1)
-    return max(1, room // max(widths))
+    room -= _SHORT_NAME
+    return len(labels) if sum(widths) <= room else max(1, room // max(widths))
 
 
 def legend_lines(labels: Sequence[str], rows: Sequence[str] = ()) -> int:
-    """Return how many lines a legend takes."""
-    names = [legend_name(each) for each in labels]
-    return -(-len(names) // _legend_columns(names, rows))
+    """Return how many lines a legend takes, right of the names of rows."""
+    room = _LONGEST_LINE - max(map(len, rows), default=0)
+    return -(-len(labels) // max(_legend_columns([*map(legend_name, labels)], room), 1))
 
 
 def height(rows: int, notes: Sequence[str] = (), legend_lines: int = 1) -> float:
@@ -454,14 +473,12 @@ def print_axis(axis: Axis, figure: str) -> None:
 
 _PX_AN_INCH = 96  # as CSS has it, so that a point of text is a point on the page
 _DPI = 2 * _PX_AN_INCH  # twice what a plain screen shows, so that text stays sharp on a dense one
-_LEAST_PX = 600
-"""How narrow a wide picture may become: below that its text can't be read, and it scrolls."""
 
 
 def picture(
     draw: Callable[[Axes | None], object], size_inches: tuple[float, float] | None = None
 ) -> Html:
-    """Return what ``draw`` draws as an ``img`` element, which may be scrolled.
+    """Return what ``draw`` draws as an ``img`` element.
 
     ``draw`` is ``record.plot``, or another function of Axes: given None it makes its own, and
     returns them. The element holds the picture, a PNG, and says its title to those who can't see
@@ -469,13 +486,11 @@ def picture(
 
     >>> from kstoolkit.records import Records
     >>> shown = picture(lambda ax: plot_nothing(Records((), "rows"), ax=ax))
-    >>> shown[shown.index("alt") : shown.index(" min-width")]
-    'alt="No rows" style="width: 691px;'
+    >>> shown[shown.index("alt") :]
+    'alt="No rows" style="width: 691px; max-width: 100%">'
     """
     src, alt, width = image(draw, size_inches)
-    style = f"width: {width}px; min-width: {min(width, _LEAST_PX)}px"
-    shown = element("img", src=src, alt=alt, style=style)
-    return element("div", shown, style="overflow-x: auto")
+    return element("img", src=src, alt=alt, style=f"width: {width}px; max-width: 100%")
 
 
 def image(
@@ -488,6 +503,7 @@ def image(
     if ax is None:
         ax = drawn
     figure: Any = ax.figure
+    figure.patch.set_visible(True)
     target = io.BytesIO()
     figure.canvas.print_figure(target, format="png", dpi=_DPI)
     src = f"data:image/png;base64,{b64encode(target.getvalue()).decode('ascii')}"

@@ -76,8 +76,6 @@ _DRAWN_BY: dict[str, str] = {
     "Records[Moment]": "lab.plot_moments",
     "Moment": "lab.plot_moment",
     "Records[LevelWork]": "lab.plot_level_work",
-    "AdviceList": "profiles.plot_advice",
-    "Records[Advice]": "profiles.plot_advice",
     "Profile": "profiles.plot_profile",
     "Records[OptionDifference]": "profiles.plot_difference",
 }

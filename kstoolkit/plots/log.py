@@ -209,7 +209,7 @@ _ERROR = "errors"
 _MARKS = {"stopped": ("X", FLAGGED, 6), "delayed": ("v", "#e69f00", 6), "moved": ("|", INK, 9)}
 _MARKS |= {"error": ("D", FLAGGED, 6)}
 _BEGINS = "stalls are marked where they begin: RocksDB doesn't log their ends"
-_SPREAD = "hatched: time between dumps of statistics in which writers waited, with its share"
+_SPREAD = "pale: time between dumps of statistics in which writers waited, with its share"
 
 
 def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None = None) -> Axes:
@@ -336,7 +336,7 @@ def _draw_waits(ax: Axes, waits: Sequence[tuple[_Span, float]], rows: dict[str, 
     spans, shares = zip(*waits, strict=True)
     starts, ends = _in_days(spans)
     bottom = rows[_WAITED] + 0.3
-    look: Style = {"facecolor": f"{FLAGGED}44", "edgecolor": FLAGGED, "hatch": "xxx"}
+    look: Style = {"facecolor": f"{FLAGGED}44", "edgecolor": FLAGGED}
     look |= {"linewidth": 0.6, "label": _WAITED, "align": "edge"}
     heights = -0.6 * np.clip(shares, 0.05, 1)
     ax.bar(starts, heights, ends - starts, bottom=bottom, **look)

@@ -5,7 +5,7 @@ bars   counts of windows: few enough to draw, and still as high as the highest w
 lines  figures over time: few enough points to draw, and still as high as the highest
 spans  many along the x axis as one thing: thousands of bars would each take their time
 strip  one of several series over one axis in one Axes, with a scale of its own
-Bar    parts with a colour and a hatch each, what is unknown hatched in grey
+Bar    parts with a colour each, what is unknown hatched in grey
 Row    a bar that lies beside its name; its parts may be named in the legend
 =====  =============================================================================
 
@@ -27,12 +27,14 @@ from kstoolkit.plots.axes import (
     has_layout,
     height,
     in_bytes,
+    in_lines,
     legend_lines,
     legend_name,
     listed,
     new_axes,
     say,
     shown,
+    width_of,
     wrapped,
 )
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, LINES, PARTS, UNKNOWN_HATCH
@@ -232,7 +234,6 @@ class Steps:
     edges: Floats
     heights: Floats
     color: str = COUNTED
-    hatch: str | None = None
     name: str | None = None
 
 
@@ -299,8 +300,6 @@ def _draw_steps(ax: Axes, strip: Strip, base: float, scale: float, once: set[str
         if not np.nansum(each.heights):
             continue
         style: dict[str, Any] = {"facecolor": each.color, "linewidth": 0, "zorder": 2}
-        if each.hatch:
-            style |= {"hatch": each.hatch, "edgecolor": INK}
         heights = base + np.nan_to_num(each.heights) * scale
         name = _label(once, each.name)
         ax.stairs(heights, each.edges, baseline=base, fill=True, label=name, **style)
@@ -426,7 +425,8 @@ def _draw_bars(ax: Axes, bars: Sequence[Bar], printed: Callable[[float], str]) -
 
 def name_rows(ax: Axes, names: Sequence[str], longest: int = 28) -> None:
     """Name the rows of a figure, the first one on top, in so many characters at most."""
-    ax.set_yticks(range(len(names)), [shown(name, longest) for name in names], parse_math=False)
+    told = [in_lines(ax, shown(name, longest)) for name in names]
+    ax.set_yticks(range(len(names)), told, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
 
@@ -436,12 +436,12 @@ def say_beside(ax: Axes, said: Sequence[tuple[float, float, str]]) -> None:
 
     ``said`` are x, y and what to say; the rows have their names already.
     """
-    names = max((len(name.get_text()) for name in ax.get_yticklabels()), default=0)
+    names = max((width_of(name.get_text()) for name in ax.get_yticklabels()), default=0)
     whole = _width_points(ax) - names * _CHAR_POINTS - 3 * _GAP_POINTS
     end = 0.0
-    for x, y, text in said:
+    for x, y, text in ((x, y, in_lines(ax, text)) for x, y, text in said):
         say(ax, text, (x, y), (_GAP_POINTS, 0))
-        left = whole - len(text) * _CHAR_POINTS - _GAP_POINTS
+        left = whole - width_of(text) * _CHAR_POINTS - _GAP_POINTS
         end = max(end, x * whole / max(left, whole / _MOST_ROOM))
     ax.set_xlim(0, 1.05 * end or 1)
 
@@ -512,13 +512,12 @@ def _sum(bar: Bar, printed: Callable[[float], str]) -> str:
 
 
 def look_of(number: int) -> Style:
-    """Return the colour, hatch and edge of the part of this number; after some, colours repeat.
+    """Return the colour and edge of the part of this number; after some, hatches tell them apart.
 
     >>> look_of(0)["facecolor"] == look_of(7)["facecolor"], look_of(0) == look_of(7)
     (True, False)
     """
-    again = number // len(PARTS)  # the same colours, with other hatches
-    color, hatch = PARTS[number % len(PARTS)][0], PARTS[(number + 3 * again) % len(PARTS)][1]
+    color, hatch = PARTS[number % len(PARTS)], "//" * (number // len(PARTS))
     return {"facecolor": color, "hatch": hatch, "edgecolor": INK, "linewidth": 0.6}
 
 
@@ -536,6 +535,7 @@ def _looks(names: Sequence[str]) -> dict[str, Style]:
 
 
 MOST_ROWS = 30  # more rows than this can't be read; whoever draws more says which are left out
+_WIDE_POINTS = 518.4
 _FEWEST = 3  # so many rows there is room for, lest a lone bar fill the figure
 
 
@@ -545,7 +545,6 @@ class RowPart:
 
     size: float
     color: str = COUNTED
-    hatch: str | None = None
     name: str | None = None
 
 
@@ -567,7 +566,7 @@ def rest_row(name: str, size: float, rows: Sequence[Row], said: str) -> Row:
     """Return the row of all that have none of their own, whose bar must not dwarf the others."""
     if size > 2 * max((row.size for row in rows), default=0):
         return Row(name, (), f"{said}: too long a bar to be drawn")
-    return Row(name, (RowPart(size=size, color="none", hatch="//"),), said)
+    return Row(name, (RowPart(size=size, color=f"{INK}55"),), said)
 
 
 def row_axes(ax: Axes | None, number: int = 0) -> Axes:
@@ -588,13 +587,13 @@ def draw_rows(
             if part.size:
                 _draw_part(ax, place, left, part, once, width=part.size - least * (left == least))
                 left = max(part.size, least) if left == least else left + part.size
-        say(ax, row.said, (left, place), (4, 0))
+        say(ax, in_lines(ax, row.said), (left, place), (4, 0))
     top = max((row.size for row in rows), default=0) or 8
     if log:
         ax.set_xscale("log")
     # Room for what is said at the end of the longest bar.
-    longest = max((len(row.said) for row in rows), default=0)
-    room = min(0.02 + longest * 0.013, 0.6)
+    longest = max((width_of(in_lines(ax, row.said)) for row in rows), default=0)
+    room = min(0.02 + longest * 0.013 * max(_WIDE_POINTS / _width_points(ax), 1), 0.6)
     end = least * (max(top, 2) / least) ** (1 / (1 - room)) if log else top / (1 - room)
     ax.set_xlim(least, end)
     name_rows(ax, [row.name for row in rows], longest_name)
@@ -607,4 +606,4 @@ def _draw_part(
 ) -> None:
     name = _label(once, part.name)
     style: dict[str, Any] = {"facecolor": part.color, "edgecolor": INK, "linewidth": 0.5}
-    ax.barh(place, width, 0.72, left, hatch=part.hatch, label=name, zorder=2, **style)
+    ax.barh(place, width, 0.72, left, label=name, zorder=2, **style)

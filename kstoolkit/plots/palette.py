@@ -1,7 +1,7 @@
 """The colours of every plot: apart for every kind of colour vision, readable on light and dark.
 
-They are Okabe and Ito's (https://jfly.uni-koeln.de/color/). A colour never stands alone: a marker,
-a line style or a text says the same.
+They are Okabe and Ito's (https://jfly.uni-koeln.de/color/). A colour never stands alone: a place,
+a marker, a line style or a text says the same.
 """
 
 from __future__ import annotations
@@ -9,19 +9,11 @@ from __future__ import annotations
 COUNTED = "#0072b2"
 EXPECTED = "#009e73"
 FLAGGED = "#d55e00"
-INK = "#777777"
-"""Text and axes: a grey of contrast 4 or more on white and on near-black."""
+INK = "#2b323a"
+"""Text and axes on paper, which is white; on a page of a report they have the page's own ink."""
 
-PARTS = (
-    (COUNTED, ""),
-    ("#e69f00", "//"),
-    (EXPECTED, ".."),
-    ("#cc79a7", "\\\\"),
-    ("#56b4e9", "xx"),
-    (FLAGGED, "--"),
-    ("#f0e442", "oo"),
-)
-"""Colour and hatch of the parts of a whole, in their order; an edge of ink bounds the pale ones."""
+PARTS = (COUNTED, "#e69f00", EXPECTED, "#cc79a7", "#56b4e9", FLAGGED, "#f0e442")
+"""Colours of the parts of a whole, in their order; an edge of ink bounds the pale ones."""
 LINES = (
     (COUNTED, "-", "o"),
     (FLAGGED, "--", "s"),

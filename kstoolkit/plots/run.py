@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.status import RunStatus
 
     Floats = NDArray[np.float64]
-    _Look = tuple[str, str | None]
     _Printed = Callable[[float], str]
 
 
+_SEVERAL = 4
 _MOST_BARS = 400
 _BATCH_STRIPS, _STATUS_STRIPS = 5, 4
 
@@ -72,7 +72,17 @@ def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
     draw_strips(axes, _batch_strips(batches, group))
     in_counts(axes.xaxis)
     notes = _batch_notes(batches, group)
+    seconds = np.array([each.seconds for each in batches])
+    if _clipped(seconds)[0] < seconds[0]:
+        notes.append(f"the first batch, which starts all, took {in_seconds(seconds[0])}: it is cut")
     return captioned(axes, _seen(batches), x="batches, in their order", notes=notes)
+
+
+def _clipped(seconds: Floats) -> Floats:
+    """Return batches' times, with a first one that would dwarf all others not much above them."""
+    if len(seconds) < _SEVERAL:
+        return seconds
+    return np.append(min(seconds[0], 1.2 * seconds[1:].max() or np.inf), seconds[1:])
 
 
 def _batch_strips(batches: Batches, group: int) -> list[Strip]:
@@ -85,13 +95,13 @@ def _batch_strips(batches: Batches, group: int) -> list[Strip]:
     edges = np.append(starts, len(batches)).astype(float)
     written, state = PARTS[3], PARTS[4]
 
-    def strip(name: str, values: Floats, look: _Look, printed: _Printed, **options: Any) -> Strip:
+    def strip(name: str, values: Floats, color: str, printed: _Printed, **options: Any) -> Strip:
         # The highest value of each group; not-a-number where none of them is known.
         heights, last = np.fmax.reduceat(values, starts), values[-1]
-        return _strip(name, heights, edges, look=look, printed=printed, last=last, **options)
+        return _strip(name, heights, edges, color=color, printed=printed, last=last, **options)
 
     return [
-        strip("seconds", seconds, (COUNTED, None), in_seconds, may_lack=False),
+        strip("seconds", _clipped(seconds), COUNTED, in_seconds, may_lack=False),
         strip("events/s", rate, PARTS[2], format_count, may_lack=False),
         strip("written\nto state", _floats(batches.state_bytes), written, format_bytes),
         strip("state rows", _floats(rows), state, format_count),
@@ -106,13 +116,13 @@ def _strip(
     *,
     last: float,
     printed: _Printed,
-    look: _Look = (INK, None),
+    color: str = INK,
     may_lack: bool = True,
 ) -> Strip:
     """Return a strip; where nothing is known, neighbours are one hatched span."""
     return Strip(
         name=name,
-        steps=(Steps(edges=edges, heights=heights, color=look[0], hatch=look[1]),),
+        steps=(Steps(edges=edges, heights=heights, color=color),),
         printed=printed,
         unknown=_unknown_spans(np.isnan(heights), edges) if may_lack else (),
         said="unknown" if np.isnan(last) else printed(float(last)),
@@ -207,8 +217,7 @@ def _by_reason(letters: Mapping[str, int], kind: str | None = "dead letters") ->
 
 
 def _summary_row(name: str, number: int, place: int, kind: str | None = None) -> Row:
-    color, hatch = PARTS[place]
-    part = RowPart(size=number, color=color, hatch=hatch, name=kind)
+    part = RowPart(size=number, color=PARTS[place], name=kind)
     return Row(name, (part,), format_count(number))
 
 
@@ -256,14 +265,13 @@ def _parts(batches: Sequence[MicroBatch], edges: Floats) -> tuple[Steps, ...]:
     parts = np.array([[each.parts_seconds.get(name, 0.0) for name in names] for each in batches])
     tops = np.cumsum(parts, axis=1)
     steps = [
-        Steps(edges=edges, heights=tops[:, n], color=color, hatch=hatch or None, name=name)
-        for n, (name, (color, hatch)) in enumerate(zip(names, PARTS, strict=False))
+        Steps(edges=edges, heights=tops[:, n], color=color, name=name)
+        for n, (name, color) in enumerate(zip(names, PARTS, strict=False))
     ]
     untold = np.where(tops[:, -1] > 0, np.nan, whole)
     if not np.isnan(untold).all():
-        color, hatch = PARTS[-1]
         name = "parts unknown"
-        steps.append(Steps(edges=edges, heights=untold, color=color, hatch=hatch, name=name))
+        steps.append(Steps(edges=edges, heights=untold, color=PARTS[-1], name=name))
     return tuple(reversed(steps))
 
 
@@ -276,7 +284,7 @@ def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
     """Return how many records of each partition wait, and how long they take.
 
     Partitions that fall behind, or that nobody reads, are in another colour; records that were
-    removed before they were read are hatched.
+    removed before they were read are pale.
     """
     known = [each for each in lag if each.lag_records is not None]
     known.sort(key=lambda each: -(each.lag_records or 0))
@@ -299,7 +307,7 @@ def _lag_row(each: LagOfPartition) -> Row:
     falls_behind = each.unknown.get("catch_up_seconds", "").startswith("never")
     color, name = (FLAGGED, "never caught up with") if falls_behind else (COUNTED, "waiting")
     waiting = RowPart(size=each.lag_records or 0, color=color, name=name)
-    gone = RowPart(size=each.gone_records, color="none", hatch="//", name="gone unread")
+    gone = RowPart(size=each.gone_records, color=f"{INK}55", name="gone unread")
     said, _time, _read, _come, until = each.cells()[4:]
     if each.lag_records and each.catch_up_seconds is not None:
         said = f"{said}, caught up in {until}"

@@ -78,7 +78,7 @@ def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -
     chosen, rest = ranked[:MOST_ROWS], ranked[MOST_ROWS:]
     if not chosen:
         return empty(row_axes(ax), "no stores", "No stores")
-    rows = [_store_row(each) for each in chosen]
+    rows = [*map(_store_row, chosen, _store_names(chosen))]
     if rest:
         size = sum(each.size_bytes for each in rest)
         others = f"{format_count(len(rest))} others together"
@@ -89,16 +89,21 @@ def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -
     return captioned(axes, _stores_seen(ranked), x="size of the store's files", notes=notes)
 
 
-def _store_row(found: FoundStore) -> Row:
-    color, hatch = PARTS[_ENGINES.index(found.engine)]
-    part = RowPart(size=found.size_bytes, color=color, hatch=hatch, name=found.engine)
+def _store_row(found: FoundStore, name: str) -> Row:
+    color = PARTS[_ENGINES.index(found.engine)]
+    part = RowPart(size=found.size_bytes, color=color, name=found.engine)
     locked = ", open elsewhere" if found.is_locked else ""
-    return Row(_store_name(found), (part,), f"{format_bytes(found.size_bytes)}{locked}")
+    return Row(name, (part,), f"{format_bytes(found.size_bytes)}{locked}")
 
 
-def _store_name(found: FoundStore) -> str:
-    where = "" if found.partition is None else f" [{found.task or found.partition}]"
-    return f"{shown(found.store, 28)}{where}"
+def _store_names(stores: Sequence[FoundStore]) -> list[str]:
+    """Return what each is called; those of one name with their application or checkpoint."""
+    places = (each.task or each.partition for each in stores)
+    where = ["" if place is None else f" [{place}]" for place in places]
+    names = [f"{shown(each.store, 28)}{place}" for each, place in zip(stores, where, strict=True)]
+    whose = [shown(each.application or "", 20) for each in stores]
+    named = zip(whose, names, strict=True)
+    return [f"{of} {name}" if names.count(name) > 1 else name for of, name in named]
 
 
 def _stores_seen(ranked: list[FoundStore]) -> str:
@@ -118,9 +123,9 @@ def plot_found_store(found: FoundStore, *, ax: Axes | None = None) -> Axes:
     # How long a segment is, it does not say: the nearest two are so far apart.
     apart_ms = np.diff(np.unique(starts_ms)).min(initial=_DAY_MS)
     edges = days(np.stack([starts_ms, starts_ms + apart_ms], axis=1))
-    color, hatch = PARTS[_ENGINES.index(found.engine)]
+    color = PARTS[_ENGINES.index(found.engine)]
     steps = tuple(
-        Steps(edges=span, heights=np.array([float(each.size_bytes)]), color=color, hatch=hatch)
+        Steps(edges=span, heights=np.array([float(each.size_bytes)]), color=color)
         for span, each in zip(edges, found.segments, strict=True)
     )
     axes.set_xlim(edges.min(), edges.max())
@@ -135,7 +140,7 @@ _GROWTH_BY = ("segment", "window", "prefix", "key", "age")
 
 
 def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None) -> Axes:
-    """Return who takes a store's room, in bytes; what is past its retention is hatched.
+    """Return who takes a store's room, in bytes; what is past its retention is told apart.
 
     ``by`` is ``"segment"``, ``"window"``, ``"prefix"``, ``"key"`` or ``"age"``, by default the
     first of them that the store has; or a field of the keys of Spark's state, as ``"user"``. What
@@ -251,9 +256,9 @@ def _by_watermark(growth: Growth, by: str, uses: Sequence[Any]) -> bool:
 
 def _part(size: int, what: str, *, is_past: bool | None) -> RowPart:
     if is_past is None:
-        return RowPart(size=size, color=COUNTED, hatch="..", name="unknown whether it is past")
+        return RowPart(size=size, color=PARTS[4], name="unknown whether it is past")
     if is_past:
-        return RowPart(size=size, color=FLAGGED, hatch="//", name=what)
+        return RowPart(size=size, color=FLAGGED, name=what)
     return RowPart(size=size, color=COUNTED, name="kept")
 
 
@@ -397,9 +402,9 @@ def _draw_sizes(axes: Axes, name: str, sizes_bytes: Integers, notes: list[str]) 
 
 
 _CHANGES = (
-    ("added", "+", EXPECTED, "//"),
-    ("removed", "-", FLAGGED, "\\\\"),
-    ("changed", "~", COUNTED, "xx"),
+    ("added", "+", EXPECTED),
+    ("removed", "-", FLAGGED),
+    ("changed", "~", COUNTED),
 )
 
 
@@ -409,9 +414,9 @@ def plot_store_diff(diff: StoreDiff, *, ax: Axes | None = None) -> Axes:
     The differences themselves are not read: it works on a closed comparison too.
     """
     rows = []
-    for name, sign, color, hatch in _CHANGES:
+    for name, sign, color in _CHANGES:
         number = getattr(diff, name)
-        part = RowPart(size=number, color=color, hatch=hatch)
+        part = RowPart(size=number, color=color)
         rows.append(Row(f"{sign} {name}", (part,), format_count(number)))
     axes = draw_rows(ax, rows)
     in_counts(axes.xaxis)
@@ -462,13 +467,12 @@ def _segments(name: str, states: Sequence[SegmentState]) -> Strip:
     group = -(-len(ordered) // _MOST_SEGMENTS)
     together = [ordered[at : at + group] for at in range(0, len(ordered), group)]
     spans = days([[some[0].start_ms, some[-1].end_ms] for some in together])
-    color, hatch = PARTS[0]
     steps, unknown = [], []
     for span, some in zip(spans, together, strict=True):
         known = [each.disk_bytes for each in some if each.disk_bytes is not None]
         if known:
             heights = np.array([float(max(known))])
-            steps.append(Steps(edges=span, heights=heights, color=color, hatch=hatch or None))
+            steps.append(Steps(edges=span, heights=heights))
         else:
             unknown.append((float(span[0]), float(span[1])))
     number = counted(len(states), "segments")
@@ -494,7 +498,7 @@ def _why(state: SegmentState) -> str:
 def plot_lag(lag: Lag, *, ax: Axes | None = None) -> Axes:
     """Return how many records a standby is behind its changelog; the title says how long."""
     number = counted(lag.records, "records")
-    part = RowPart(size=lag.records, color=FLAGGED, hatch="//")
+    part = RowPart(size=lag.records, color=FLAGGED)
     axes = draw_rows(ax, [Row("to be read", (part,), number)])
     in_counts(axes.xaxis)
     if not lag.records:
@@ -522,8 +526,7 @@ def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:
     spent = np.diff(edges)
     per_second = np.divide(records, spent, out=np.full(spent.size, np.nan), where=spent > 0)
     read = Steps(edges=edges, heights=np.cumsum(records))
-    color, hatch = PARTS[2]
-    rate = Steps(edges=edges, heights=per_second, color=color, hatch=hatch)
+    rate = Steps(edges=edges, heights=per_second, color=PARTS[2])
     last = max(history.seconds, edges[-1]) or 1.0
     axes.set_xlim(-0.01 * last, 1.01 * last)
     strips = {"records": read, "records/s": rate}

@@ -204,8 +204,7 @@ def _of_finding(finding: Finding, window: Window, count: int) -> Strip:
     steps = Steps(
         edges=edges,
         heights=np.array([float(count)]),
-        color=FLAGGED if own else COUNTED,
-        hatch=".." if finer else None,
+        color=FLAGGED if own else PARTS[4] if finer else COUNTED,
         name="this window" if own else "busiest window inside" if finer else "window around it",
     )
     return Strip(
@@ -289,8 +288,8 @@ def _row(told: list[Any], found: float) -> Row:
     rare = (-np.log10(busiest), -np.log10(mix), found)
     sizes = (max(score - sum(rare), 0.0), *rare)
     parts = tuple(
-        RowPart(size=float(size), color=color, hatch=hatch, name=name)
-        for size, name, (color, hatch) in zip(sizes, _TERMS, PARTS, strict=False)
+        RowPart(size=float(size), color=color, name=name)
+        for size, name, color in zip(sizes, _TERMS, PARTS, strict=False)
     )
     said = f"{score:.1f}, {format_count(events)} events"
     return Row(str(user), parts, said)

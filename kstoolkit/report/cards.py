@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 _NO_INCIDENTS = nothing("No incidents: no count crossed the line of any rule.")
 _AROUND_MS = 6 * 3_600_000
-_SAID = {"user", "since", "until", "actions", "windows", "peak", "expected there", "certainty"}
+_SAID = {"user", "since", "until", "actions", "windows", "peak", "certainty"}
+_SAID.add("expected at the peak")
 """Facts of an incident that its sentence, its findings and the heading tell."""
 _KEYS = {"count": "counts", "flag": "windows with a finding"}
 _KEYS |= {"expected": "expected range", "incident": "time of an incident"}

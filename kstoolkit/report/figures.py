@@ -23,7 +23,7 @@ from matplotlib.ticker import Formatter
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, isolated, plain, shortened
 from kstoolkit.plots import palette
-from kstoolkit.plots.axes import beside_pyplot
+from kstoolkit.plots.axes import beside_pyplot, new_axes
 from kstoolkit.plots.drawing import draw, drawer
 from kstoolkit.report.tables import nothing
 from kstoolkit.units import format_bytes
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_VARIABLES = {color: f"var(--c{color[1:]})" for color, *_ in (*palette.PARTS, *palette.LINES)}
+_COLORS = {*palette.PARTS, *(color for color, *_ in palette.LINES)}
+_VARIABLES = {color: f"var(--c{color[1:]})" for color in _COLORS}
 _VARIABLES |= {palette.COUNTED: "var(--counted)", palette.EXPECTED: "var(--expected)"}
 _VARIABLES |= {palette.FLAGGED: "var(--flagged)", palette.INK: "currentColor"}
 """What stands for each colour of the palette on a page: the style sheet has its values."""
 
 _LARGEST_SVG_BYTES = 300_000
 _DPI = 160
+_NARROW, _HIGHER = 4.2, 0.3  # inches of a figure for a narrow screen; titles take more lines
 _LONGEST_LABEL = 300
 
 
@@ -180,16 +182,35 @@ def plotted(thing: object, name: str) -> Html:
         return Html()
     try:
         with style.context("default", after_reset=True), beside_pyplot():
-            return figure_of(whole(draw(thing)), name=name)
+            ax = draw(thing)
+            figure = whole(ax)
+            if not _tells(ax):
+                return Html()
+            height = figure.get_size_inches()[1] + _HIGHER
+            narrow = whole(draw(thing, new_axes(size_inches=(_NARROW, height))))
+            return figure_of(figure, narrow, name=name)
     except ConfigurationError as error:
         return nothing(f"No plot: {shortened(error.message, _LONGEST_LABEL)}")
 
 
-def figure_of(figure: Figure, *, name: str) -> Html:
+def _tells(ax: Axes) -> bool:
+    """Return whether Axes show more than that there is nothing, or than one bar's figure."""
+    return len(ax.patches) > 1 or any((ax.lines, ax.collections, ax.images))
+
+
+def figure_of(figure: Figure, narrow: Figure | None = None, *, name: str) -> Html:
     """Return a figure as a ``figure`` element; as a picture if its lines would be very many.
 
-    It raises an error if matplotlib can't draw it: a formula that is none, for example.
+    ``narrow`` is what a screen shows that has no room for it. It raises an error if matplotlib
+    can't draw it: a formula that is none, for example.
     """
+    drawn = [_drawn(figure, name)]
+    if narrow is not None:
+        drawn.append(_drawn(narrow, f"{name}-narrow"))
+    return element("figure", *drawn, **({"class_": "both"} if narrow is not None else {}))
+
+
+def _drawn(figure: Figure, name: str) -> Html:
     label = shortened(titles(figure) or "Plot without a title.", _LONGEST_LABEL)
     try:
         svg = _svg_of(figure, name=name, label=label)
@@ -198,10 +219,9 @@ def figure_of(figure: Figure, *, name: str) -> Html:
         hint = "If a text in it begins a formula with $, give that text parse_math=False."
         raise ConfigurationError(message, hint=hint) from error
     if len(svg) <= _LARGEST_SVG_BYTES:
-        return element("figure", element("div", svg, class_="scroll", tabindex=0))
+        return element("div", svg)
     said = f"Shown as a picture: as lines it would take {format_bytes(len(svg))}."
-    drawn = element("div", _picture(figure, label), class_="scroll", tabindex=0)
-    return element("figure", drawn, element("figcaption", isolated(said)))
+    return element("div", _picture(figure, label), element("p", isolated(said), class_="legend"))
 
 
 def titles(figure: Figure) -> str:
@@ -222,6 +242,7 @@ def whole(ax: Axes) -> Figure:
 
 def _picture(figure: Figure, label: str) -> Html:
     target = io.BytesIO()
+    figure.patch.set_visible(True)
     with _seen_texts(figure):
         figure.savefig(target, format="png", dpi=_DPI, facecolor="auto")
     data = b64encode(target.getvalue()).decode("ascii")

@@ -7,10 +7,11 @@ plot. Of rows and differences the first, since nobody may know how many there ar
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections import Counter
 from dataclasses import dataclass, fields
 from datetime import datetime
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -18,15 +19,24 @@ import pyarrow as pa
 
 from kstoolkit.errors import LimitedResultWarning
 from kstoolkit.markup import Html, element, isolated, joined, shortened, text
-from kstoolkit.records import Record, Records, counted
+from kstoolkit.records import MOMENTS, Record, Records, counted
 from kstoolkit.report.figures import plotted
 from kstoolkit.report.page import Ids, ReportPart, Section, joint, keyed
-from kstoolkit.report.tables import LONGEST_IN_TABLE, facts, nothing, table
+from kstoolkit.report.tables import LONGEST_IN_TABLE, WIDE_CELL, facts, nothing, table
 from kstoolkit.units import format_count
-from kstoolkit.views.records import NOTHING, is_number, line_of, printed, words
+from kstoolkit.views.records import (
+    NOTHING,
+    about,
+    is_number,
+    label_of,
+    line_of,
+    printed,
+    text_of,
+    words,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kstoolkit.report.page import Span
 
@@ -34,21 +44,22 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 50
 """Rows of a table: what one person looks at; files are for more."""
 
-_WIDEST = 92
+_WIDEST, _WIDEST_WRAPPED, _SLIM = 104, 200, 46
 """Characters that stand beside each other on a sheet of A4, gaps among them."""
 _GAP = 2
-_MOST_COLUMNS = 120
+_MOST_COLUMNS, _WIDE_FROM = 120, 4
 _MOMENTS = {"start_ms", "end_ms", "stream_time_ms", "window_start_ms", "window_end_ms"}
 _FEW, _WIDE, _WIDEST_OF_FEW = 4, 8, 40
 _LONGEST_VALUE = 300
 _LONGEST_LINE = 1_000
-_MOST_WHYS = 20
+_AMONG = re.compile("; (?=(?:expect|cost): )")
+_LINK = re.compile(r"https://[\w./#-]+")
 _BYTES = {"key_bytes", "value_bytes"}
 """What the other columns show decoded."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Grid:
+class Grid:
     """The first rows of a table as texts, the places of columns of numbers, and how many rows.
 
     The ``total`` is ``None`` if there are more than these, and nobody counted them.
@@ -59,55 +70,50 @@ class _Grid:
     numbers: frozenset[int] = frozenset()
     total: int | None = None
 
-    def html(self, kind: str = "rows", *, whole: bool = False) -> Html:
-        """Return the table; unless ``whole``, one that is too wide for a sheet as several."""
+    def html(self, kind: str = "rows", widest: int = _WIDEST) -> Html:
+        """Return the table; one that is too wide for a sheet as several."""
         if not self.names:
             return nothing("A table without columns.")
-        if whole:
-            return self._block(range(len(self.names)), kind, split=False)
         columns = enumerate(zip(*self.rows, strict=True)) if len(self.rows) > 1 else ()
-        wide, alone = len(self._blocks()) > 1, {NOTHING}
+        wide, alone = len(self.names) > _WIDE_FROM, {NOTHING}
         same = [n for n, column in columns if {*column} == alone or (wide and len({*column}) == 1)]
         if same and len(same) < len(self.names):
             told = "; ".join(f"{self.names[place]} {self.rows[0][place]}" for place in same)
             said = isolated(f"The same in all these rows: {told}.", _LONGEST_LINE)
-            return joined(self._without(same).html(kind), element("p", said, class_="nothing"))
-        blocks = self._blocks()
-        return joined(*(self._block(block, kind, split=len(blocks) > 1) for block in blocks))
+            return joined(self._without(same).html(kind, widest), nothing(said))
+        return joined(*(self._block(block, kind) for block in self._blocks(widest)))
 
-    def _without(self, places: Sequence[int]) -> _Grid:
+    def _without(self, places: Sequence[int]) -> Grid:
         kept = [place for place in range(len(self.names)) if place not in places]
-        return _Grid(
+        return Grid(
             [self.names[place] for place in kept],
             [[row[place] for place in kept] for row in self.rows],
             frozenset(n for n, place in enumerate(kept) if place in self.numbers),
             self.total,
         )
 
-    def _blocks(self) -> list[range]:
-        """Return which columns stand beside each other: as many as a sheet has room for."""
-        starts, taken = [0], 0
-        shown = range(min(len(self.names), _MOST_COLUMNS))
-        for column in shown:
-            texts = (self.names[column], *(row[column] for row in self.rows))
-            width = _GAP + min(LONGEST_IN_TABLE, max(map(len, texts)))
-            if taken + width > _WIDEST and column > starts[-1]:
-                starts, taken = [*starts, column], 0
-            taken += width
-        return [range(*ends) for ends in pairwise([*starts, shown.stop])]
+    def _blocks(self, widest: int) -> list[list[int]]:
+        """Return which columns stand beside each other: the first with as many as have room."""
+        blocks, taken = [[0]], self._width(0)
+        for column in range(1, min(len(self.names), _MOST_COLUMNS)):
+            taken += self._width(column)
+            if taken > widest and len(blocks[-1]) > 1:
+                blocks, taken = [*blocks, [0]], self._width(0) + self._width(column)
+            blocks[-1].append(column)
+        return blocks
 
-    def _block(self, columns: range, kind: str, *, split: bool) -> Html:
-        before = ["No."] if split else []
-        heads = [*before, *(self.names[column] for column in columns)]
-        rows = [
-            [text(str(number))] * split
-            + [isolated(row[column], LONGEST_IN_TABLE) for column in columns]
-            for number, row in enumerate(self.rows, 1)
-        ]
-        numbers = {place + split for place, column in enumerate(columns) if column in self.numbers}
+    def _width(self, column: int) -> int:
+        texts = (self.names[column], *(row[column] for row in self.rows))
+        return _GAP + min(WIDE_CELL, max(map(len, texts)))
+
+    def _block(self, columns: Sequence[int], kind: str) -> Html:
+        names = [isolated(self.names[column], LONGEST_IN_TABLE) for column in columns]
+        rows = [[isolated(row[column], _LONGEST_VALUE) for column in columns] for row in self.rows]
+        numbers = {place for place, column in enumerate(columns) if column in self.numbers}
+        split = len(columns) < len(self.names)
         said = self._said(kind) + (f"; {self._columns(columns)}" if split else "")
-        names = [isolated(head, LONGEST_IN_TABLE) for head in heads]
-        return table(f"{said}.", names, rows, numbers=numbers | ({0} if split else set()))
+        is_slim = sum(map(self._width, columns)) <= _SLIM
+        return table(f"{said}.", names, rows, numbers=numbers, kind="slim" if is_slim else "")
 
     def _said(self, kind: str) -> str:
         shown = len(self.rows)
@@ -117,14 +123,15 @@ class _Grid:
             return counted(self.total, kind)
         return f"First {format_count(shown)} of {counted(self.total, kind)} shown"
 
-    def _columns(self, columns: range) -> str:
+    def _columns(self, columns: Sequence[int]) -> str:
         left_out = len(self.names) - _MOST_COLUMNS
         more = f", {format_count(left_out)} more left out" if left_out > 0 else ""
         total = format_count(len(self.names))
-        return f"columns {columns.start + 1} to {columns.stop} of {total}{more}"
+        first = columns[1] if columns[1] > 1 else 0
+        return f"columns {first + 1} to {columns[-1] + 1} of {total}{more}"
 
 
-def grid_of(table_: pd.DataFrame | pa.Table, limit: int | None, *, has_more: bool = False) -> _Grid:
+def grid_of(table_: pd.DataFrame | pa.Table, limit: int | None, *, has_more: bool = False) -> Grid:
     """Return the first ``limit`` rows of a DataFrame or an Arrow table, or of the beginning of one.
 
     None is as many as one person looks at. ``has_more`` is whether there are more than the table
@@ -133,7 +140,7 @@ def grid_of(table_: pd.DataFrame | pa.Table, limit: int | None, *, has_more: boo
     Examples
     --------
     >>> grid_of(pd.DataFrame({"user": ["anna", "bo"], "count": [3, 1200]}), 1)
-    _Grid(names=['user', 'count'], rows=[('anna', '3')], numbers=frozenset({1}), total=2)
+    Grid(names=['user', 'count'], rows=[('anna', '3')], numbers=frozenset({1}), total=2)
     """
     there = None if has_more else len(table_)
     most = SHOWN_ROWS if limit is None else limit
@@ -164,15 +171,11 @@ def frame_span(table_: pd.DataFrame | pa.Table) -> Span | None:
     return (min(ends), max(ends)) if ends else None
 
 
-def _grid(names: Sequence[str], columns: Sequence[Sequence[Any]], total: int | None) -> _Grid:
+def _grid(names: Sequence[str], columns: Sequence[Sequence[Any]], total: int | None) -> Grid:
     named = zip(names, columns, strict=True)
     texts = [[printed(value, name) for value in column] for name, column in named]
-    numbers = {
-        place
-        for place, column in enumerate(columns)
-        if column and all(value is None or is_number(value) for value in column)
-    }
-    return _Grid(list(names), list(zip(*texts, strict=True)), frozenset(numbers), total)
+    numbers = {place for place, column in enumerate(columns) if _are_numbers(column)}
+    return Grid(list(names), list(zip(*texts, strict=True)), frozenset(numbers), total)
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
@@ -235,22 +238,29 @@ def _said(record: Record) -> Html:
 
 
 def _facts(record: Record) -> Html:
-    about = [
-        (each.name, isolated(printed(getattr(record, each.name), each.name), _LONGEST_VALUE))
-        for each in fields(record)  # type: ignore[arg-type] # records are dataclasses
-        if not ("source" in each.metadata or each.name == "unknown")
-        and not isinstance(getattr(record, each.name), Record | Records)
-    ]
+    told = ((label_of(name), printed(getattr(record, name), name)) for name in about(record))
+    known = [(what, isolated(said, _LONGEST_VALUE)) for what, said in told if said != NOTHING]
+    return joined(*([facts(known)] if known else []), figures_of(record))
+
+
+def figures_of(record: Record) -> Html:
+    """Return a record's figures, and whose they are; what is unknown, folded."""
     figures = record.figures()
-    rows = []
-    for each in [each for each in figures if each.value is not None]:
-        source = element("span", str(each.source), class_="whole")
-        is_plain = isinstance(each.value, int | float | str | None)
-        value = each.text if is_plain else printed(each.value, each.name)
-        rows.append([isolated(each.name), isolated(value, _LONGEST_VALUE), source])
-    told = table("Figures, and whose they are.", ("Figure", "Value", "Source"), rows)
-    unknown = _unknown((each.name, each.text) for each in figures if each.value is None)
-    return joined(*([facts(about)] if about else []), *([told] if rows else []), unknown)
+    known = [each for each in figures if each.value is not None]
+    whose = Counter(str(each.source) for each in known).most_common(1)
+    pairs = []
+    for each in known:
+        value = isolated(text_of(each), _LONGEST_VALUE)
+        other = element("span", f" {each.source}", class_="whose")
+        is_usual = str(each.source) == whose[0][0]
+        pairs.append((label_of(each.name), value if is_usual else joined(value, other)))
+    said = [_sources([f"{source}, where no other is named" for source, _ in whose])]
+    missing = unknown((each.name, each.text) for each in figures if each.value is None)
+    return joined(*([facts(pairs), *said] if pairs else []), missing)
+
+
+def _sources(names: Sequence[str]) -> Html:
+    return nothing(f"Source: {', '.join(names)}.")
 
 
 def _holds(value: object) -> bool:
@@ -266,41 +276,65 @@ def _records(records: Records[Any], key: str, limit: int | None) -> Html:
     # Of records without a line of their own, the table says how many there are.
     told = Html() if type(records) is Records else line(records)
     if not len(records):
-        return joined(told, nothing(f"No {shortened(records.kind, 100)}."))
+        none = told or nothing(f"No {shortened(records.kind, 100)}.")
+        return joined(none, unjudged(getattr(records, "unjudged", {})))
     shown = records[: SHOWN_ROWS if limit is None else limit]
     sources = sorted({str(each.source) for row in shown for each in row.figures()})
-    whose = [element("p", f"Source: {', '.join(sources)}.", class_="nothing")] if sources else []
+    whose = [_sources(sources)] if sources else []
     if all("\n" in str(each) for each in shown):  # its sentences: no table has room for those
-        unjudged = _unknown(getattr(records, "unjudged", {}).items())
-        return joined(told, *map(_card, shown), unjudged, *whose)
+        return joined(told, *map(card, shown), unjudged(getattr(records, "unjudged", {})), *whose)
     grid = _records_grid(shown, len(records))
-    return joined(told, plotted(records, key), grid, _whys(shown), *whose)
+    return joined(told, plotted(records, key), grid, *whose)
 
 
-def _card(record: Record) -> Html:
+def unjudged(whys: Mapping[str, str]) -> Html:
+    """Return which rules could not be judged, folded, each reason once."""
+    return _folded(whys.items(), "rules", "could not be judged")
+
+
+def card(record: Record, *, urgent: bool = False) -> Html:
     """Return what a record says in lines: the first, and below it each with what it is."""
     first, *others = str(record).splitlines()
     told: dict[str, list[str]] = {}
     for each in others:
-        what, _, said = each.strip().partition(": ")
-        told.setdefault(what, []).append(said)
+        for what, _, said in (part.partition(": ") for part in _AMONG.split(each.strip())):
+            told.setdefault(what, []).append(said)
     lines = [(what, isolated("; ".join(said), _LONGEST_LINE)) for what, said in told.items()]
-    return element("article", element("h4", isolated(first, _LONGEST_LINE)), facts(lines))
+    link = told.get("see", [""])[0]
+    if _LINK.fullmatch(link):
+        lines[-1] = ("see", element("a", lines[-1][1], href=link))
+    mark = [element("b", "Urgent"), " "] if urgent else []
+    head = element("h4", *mark, isolated(first.removeprefix("URGENT "), _LONGEST_LINE))
+    return element("article", head, facts(lines), class_="urgent" if urgent else "advice")
 
 
 def _records_grid(shown: Records[Any], total: int) -> Html:
-    names = [each.name for each in fields(shown[0]) if each.name != "unknown"] if len(shown) else []
+    told = {each.name for each in fields(shown[0])} - {"unknown"}
+    raw = {f"{name}_raw" for name in told}  # what stands beside it decoded
+    names = [each.name for each in fields(shown[0]) if each.name in told - raw]
+    if total == 1 and len(names) > _WIDE:
+        return _facts(shown[0])
+    if total > _FEW or len(names) <= _WIDEST_OF_FEW:
+        return listed(shown, total, names, _WIDEST)
+    # Compared figure by figure; what a record is about comes first.
+    first, *others = [[label_of(name), *(_cell(row, name) for row in shown)] for name in names]
+    return joined(Grid(first, others, total=len(others)).html("figures"), _whys(shown, names))
+
+
+def listed(
+    shown: Records[Any], total: int, names: Sequence[str], widest: int = _WIDEST_WRAPPED
+) -> Html:
+    """Return some of records as a table of some of their fields."""
     rows = [[_cell(row, name) for name in names] for row in shown]
-    if total <= _FEW and len(names) > (_WIDE if total == 1 else _WIDEST_OF_FEW):
-        turned = [[name, *(row[place] for row in rows)] for place, name in enumerate(names)]
-        heads, *others = turned  # what a record is about comes first
-        return _Grid(heads, others, total=len(others)).html("figures", whole=True)
-    numbers = {
-        place
-        for place, name in enumerate(names)
-        if all(is_number(getattr(row, name)) for row in shown)
-    }
-    return _Grid(names, rows, frozenset(numbers), total).html(shown.kind)
+    columns = [[getattr(row, name) for row in shown] for name in names]
+    numbers = {n for n, values in enumerate(columns) if _are_numbers(values)}
+    numbers -= {n for n, name in enumerate(names) if name in MOMENTS}
+    grid = Grid([*map(label_of, names)], rows, frozenset(numbers), total)
+    return joined(grid.html(shown.kind, widest), _whys(shown, names))
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return len(values) > 0 and all(value is None or is_number(value) for value in values)
 
 
 def _cell(record: Record, name: str) -> str:
@@ -310,27 +344,27 @@ def _cell(record: Record, name: str) -> str:
     return printed(value, name)
 
 
-def _whys(shown: Records[Any]) -> Html:
+def _whys(shown: Records[Any], names: Sequence[str]) -> Html:
     """Return why figures of a table are unknown."""
-    return _unknown(
-        (name, f"unknown ({why})")
-        for record in shown
-        for name, why in getattr(record, "unknown", {}).items()
-        if getattr(record, name, None) is None
-    )
+    told = (getattr(each, "unknown", {}).items() for each in shown)
+    return unknown(pair for pairs in told for pair in pairs if pair[0] in names)
 
 
-def _unknown(figures: Iterable[tuple[str, str]]) -> Html:
-    """Return what is unknown, each reason once."""
+def unknown(figures: Iterable[tuple[str, str]]) -> Html:
+    """Return what is unknown, folded, each reason once."""
+    told = ((name, why.removeprefix("unknown (").removesuffix(")")) for name, why in figures)
+    return _folded(((label_of(name), why) for name, why in told), "figures", "unknown")
+
+
+def _folded(told: Iterable[tuple[str, str]], kind: str, are: str) -> Html:
     whys: dict[str, dict[str, None]] = {}
-    for name, why in figures:
+    for name, why in told:
         whys.setdefault(why, {})[name] = None
     said = [f"{', '.join(names)}: {why}" for why, names in whys.items()]
-    listed = [element("li", isolated(each, _LONGEST_LINE)) for each in said[:_MOST_WHYS]]
-    if len(whys) > _MOST_WHYS:
-        more = format_count(len(whys) - _MOST_WHYS)
-        listed.append(element("li", f"{more} more reasons are left out."))
-    return element("ul", *listed, class_="whys") if listed else Html()
+    items = (element("li", isolated(each, _LONGEST_LINE)) for each in said)
+    listed = element("ul", *items, class_="whys")
+    summary = f"{counted(sum(map(len, whys.values())), kind)} {are}, and why"
+    return element("details", element("summary", summary), listed) if said else Html()
 
 
 def _span(records: Iterable[Record]) -> Span | None:

@@ -26,6 +26,7 @@ from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError, LargeReportWarning
 from kstoolkit.findings.finding import Finding, Findings
 from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, text
+from kstoolkit.operations.checkup import Checkup, checkup
 from kstoolkit.records import Record, Records, counted
 from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.report.figures import figure_of, plotted, titles, whole
@@ -55,6 +56,7 @@ from kstoolkit.report.page import (
 )
 from kstoolkit.report.stores import (
     changelog_part,
+    checkup_part,
     read_comparison,
     replica_part,
     rocksdb_part,
@@ -121,7 +123,7 @@ def _stores_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
         found = discover(path)
         if all(each.path == str(path.absolute()) for each in found):
             raise
-    return renamed(records_part(found, ids, limit), f"Stores in {path.absolute().name}")
+    return renamed(checkup_part(checkup(path), ids, limit), f"Stores in {path.absolute().name}")
 
 
 @singledispatch
@@ -182,6 +184,7 @@ _PARTS: dict[type, Callable[[Any, Ids, int | None], ReportPart]] = {
     Axes: _plot_part,
     Figure: _plot_part,
     Record: record_part,
+    Checkup: checkup_part,
     Records: records_part,
     Findings: findings_part,
     Finding: finding_part,

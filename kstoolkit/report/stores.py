@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+import re
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
-from kstoolkit.markup import isolated, text
+from kstoolkit.markup import Html, isolated, joined, text
 from kstoolkit.records import Record, Records, counted
-from kstoolkit.report.frames import frame_span, grid_of, record_part, records_part, rows_part
-from kstoolkit.report.page import LONGEST_TITLE, ReportPart, Section, joint, keyed, renamed
+from kstoolkit.report.figures import plotted
+from kstoolkit.report.frames import (
+    SHOWN_ROWS,
+    card,
+    figures_of,
+    frame_span,
+    grid_of,
+    listed,
+    record_part,
+    records_part,
+    rows_part,
+    unjudged,
+)
+from kstoolkit.report.page import LONGEST_TITLE, ReportPart, Section, joint, keyed, living, renamed
 from kstoolkit.report.tables import nothing, shown_path
 from kstoolkit.rocksdb.lab.results import Comparison, LevelWork, Moment, Trial
 from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
@@ -20,7 +33,7 @@ from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.growth import growth
 from kstoolkit.units import format_bytes
-from kstoolkit.views.records import told_of
+from kstoolkit.views.records import rows_of, told_of
 from kstoolkit.windows import length_label
 
 if TYPE_CHECKING:
@@ -28,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.changelog.changelog import Changelog
+    from kstoolkit.operations.checkup import CheckedStore, Checkup
     from kstoolkit.replica.windowstore import WindowReader
     from kstoolkit.report.page import Ids
     from kstoolkit.stores.opening import OpenedStore
@@ -37,19 +51,27 @@ if TYPE_CHECKING:
 _MOST_MEASURED_BYTES = 256 << 20
 """Of a larger store, a report does not read all rows: that is ``kstoolkit growth``'s."""
 
+_OF_STORES = [
+    *("task", "store", "kind", "size_bytes", "num_entries", "memory_bytes", "restore_ms"),
+    *("oldest_ms", "errors", "stalls", "behind_records", "closed", "advice", "growth"),
+]
+_CLAUSE = re.compile(r"(: |\. |\.$).*", re.DOTALL)
+"""What follows the first clause of a verdict, all of which the store's own report tells."""
+
 _Row = TypeVar("_Row", bound=Record)
 
 
 def store_part(store: OpenedStore, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of an open store: its place, its files, its growth, its rows."""
     found = [each for each in discover(store.path) if each.path == str(store.path.absolute())]
-    parts = [renamed(record_part(each, ids, limit), "Place") for each in found]
+    places = [renamed(record_part(each, ids, limit), "Place") for each in found]
+    parts: list[ReportPart] = []
     if isinstance(store, Store):
-        parts = _told_by_rocksdb(store, ids, limit) + parts
+        parts = _told_by_rocksdb(store, ids, limit)
     elif store.no_rocksdb is None:
-        parts = _told_by_several(store, ids, limit) + parts
-    size_bytes = sum(each.size_bytes for each in found)
-    parts += [_growth(store, size_bytes, ids, limit), rows_part(store.rows(), ids, limit)]
+        parts = _told_by_several(store, ids, limit)
+    parts.insert(1, _growth(store, sum(each.size_bytes for each in found), ids, limit))
+    parts += [*places, rows_part(store.rows(), ids, limit)]
     return _whole(f"Store {store.name}", told_of(store), parts, ids)
 
 
@@ -58,6 +80,36 @@ def rocksdb_part(store: Store, ids: Ids, limit: int | None) -> ReportPart:
     return _whole(
         f"Store {store.path.name}", told_of(store), _told_by_rocksdb(store, ids, limit), ids
     )
+
+
+def checkup_part(found: Checkup, ids: Ids, limit: int | None) -> ReportPart:
+    """Return what the page says of an application: what to do first, then what it takes in all."""
+    told = f"{counted(len(found.stores), 'stores')} of {format_bytes(found.size_bytes)}"
+    if found.memory_bytes is not None:
+        told += f", which may take {format_bytes(found.memory_bytes)} of memory"
+    urgent = sum(each.is_urgent for each in found.steps)
+    told += f": {counted(len(found.steps), 'things')} to do, {urgent} urgent"
+    silent = {rule: why for why, rules in found.unjudged.items() for rule in rules}
+    cards = [card(each, urgent=each.is_urgent) for each in found.steps]
+    what = cards or [nothing("Nothing to do, as far as could be judged.")]
+    rate = f"A restore writes {found.restore_rate_is}." if found.restore_rate_is else ""
+    plan = Html() if found.plan is None else plotted(found.plan, ids.new("plan"))
+    told_of_each = {
+        "What to do": joined(*what, unjudged(silent)),
+        "In all": joined(figures_of(found), plan, nothing(rate)),
+        "Stores": _checked(found.stores, limit),
+    }
+    parts = [_part(*each, ids) for each in told_of_each.items()]
+    return _whole(f"Checkup of {shown_path(found.path)}", told, parts, ids)
+
+
+def _checked(stores: Records[CheckedStore], limit: int | None) -> Html:
+    """Return what is told of each store, those with most to do and the largest first."""
+    told = [replace(each, growth=_CLAUSE.sub("", each.growth or "unknown")) for each in stores]
+    told.sort(key=lambda each: (-each.advice, -each.size_bytes))
+    shown = Records(told, stores.kind)[: SHOWN_ROWS if limit is None else limit]
+    still = listed(shown, len(told), _OF_STORES)
+    return still if len(shown) == len(told) else living(still, rows_of(Records(told, stores.kind)))
 
 
 def replica_part(replica: WindowReader, ids: Ids, limit: int | None) -> ReportPart:
@@ -110,11 +162,11 @@ def _if_told(title: str, make: Callable[[], ReportPart], ids: Ids) -> ReportPart
     try:
         return renamed(make(), title)
     except KstoolkitError as error:
-        return _without(title, f"Unknown: {error.message}", ids)
+        return _part(title, nothing(f"Unknown: {error.message}"), ids)
 
 
-def _without(title: str, why: str, ids: Ids) -> ReportPart:
-    section = Section(key=ids.new(keyed(title)), heading=text(title), body=nothing(why))
+def _part(title: str, body: Html, ids: Ids) -> ReportPart:
+    section = Section(key=ids.new(keyed(title)), heading=text(title), body=body)
     return ReportPart(title=title, section=section)
 
 
@@ -122,7 +174,7 @@ def _growth(store: OpenedStore, size_bytes: int, ids: Ids, limit: int | None) ->
     if size_bytes <= _MOST_MEASURED_BYTES:
         return record_part(growth(store), ids, limit)
     read = f"all of its {format_bytes(size_bytes)} would have to be read. kstoolkit growth does."
-    return _without("Growth", f"Not measured: {read}", ids)
+    return _part("Growth", nothing(f"Not measured: {read}"), ids)
 
 
 def _windows(changelog: Changelog, lengths: Iterable[int]) -> pa.Table:
@@ -147,9 +199,8 @@ def _busiest(changelog: Changelog, window_ms: int) -> pa.Table:
 
 
 def _table(title: str, frame: pa.Table, ids: Ids, limit: int | None) -> ReportPart:
-    body = grid_of(frame, limit).html()
-    section = Section(key=ids.new(keyed(title)), heading=text(title), body=body)
-    return ReportPart(title=title, section=section, span_ms=frame_span(frame))
+    part = _part(title, grid_of(frame, limit).html(), ids)
+    return replace(part, span_ms=frame_span(frame))
 
 
 def _whole(title: str, lead: str, parts: list[ReportPart], ids: Ids) -> ReportPart:

@@ -6,6 +6,8 @@ need; paths are as a reader elsewhere may see them: without whose home, and on w
 
 from __future__ import annotations
 
+import html
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 
 LONGEST_IN_TABLE = 32
 """Characters of a name in a table; whole names stand beside it."""
+WIDE_CELL = 28
+"""Characters after which a text in a table goes on in another line."""
+_LONG = 44  # characters of a fact with room for several beside each other
+_TAG = re.compile("<[^>]*>")
+_MOST_IN_A_LINE = 3  # columns of a table that a narrow screen has room for
 
 
 def table(
@@ -30,20 +37,25 @@ def table(
     rows: Iterable[Sequence[Html]],
     *,
     numbers: Collection[int] = (),
+    kind: str = "",
 ) -> Html:
-    """Return rows under headed columns; ``numbers`` are the columns set to the right."""
+    """Return rows under headed columns; ``numbers`` are set right, ``kind`` is for styles."""
     kinds = ["number" if place in numbers else "words" for place in range(len(heads))]
     named = zip(heads, kinds, strict=True)
     head = element("tr", *(element("th", name, scope="col", class_=kind) for name, kind in named))
-    body = [
-        element(
-            "tr", *(element("td", cell, class_=kind) for cell, kind in zip(row, kinds, strict=True))
-        )
-        for row in rows
-    ]
+    # A narrow screen has a row of many cells as a list of these, each below its name.
+    is_wide = len(heads) > _MOST_IN_A_LINE
+    names = [_TAG.sub("", name) if is_wide else "" for name in heads]
+    body = [element("tr", *map(_cell, row, kinds, names)) for row in rows]
     parts = (element("caption", caption), element("thead", head), element("tbody", *body))
-    # A screen too narrow for the table scrolls it alone, by finger or by key.
-    return element("div", element("table", *parts), class_="scroll", tabindex=0)
+    look = " ".join(filter(None, ("table", "wide" if is_wide else "", kind)))
+    return element("div", element("table", *parts), class_=look)
+
+
+def _cell(cell: Html, kind: str, name: str) -> Html:
+    named = {"data_of": html.unescape(name)} if name else {}
+    has_long = len(_TAG.sub("", cell)) > WIDE_CELL
+    return element("td", cell, class_=f"{kind} long" if has_long else kind, **named)
 
 
 def facts(pairs: Iterable[tuple[str, Html]]) -> Html:
@@ -52,8 +64,12 @@ def facts(pairs: Iterable[tuple[str, Html]]) -> Html:
     >>> facts([("Rule", isolated("Ceiling"))])
     '<dl><div><dt><bdi>Rule</bdi></dt><dd><bdi>Ceiling</bdi></dd></div></dl>'
     """
-    told = ((element("dt", isolated(label)), element("dd", value)) for label, value in pairs)
-    return element("dl", *(element("div", *fact) for fact in told))
+    return element("dl", *(_fact(*pair) for pair in pairs))
+
+
+def _fact(label: str, value: Html) -> Html:
+    kind = {"class_": "long"} if len(_TAG.sub("", value)) > _LONG else {}
+    return element("div", element("dt", isolated(label)), element("dd", value), **kind)
 
 
 def announced(shown: int, total: int, kind: str, *, which: str = "Top ") -> str:

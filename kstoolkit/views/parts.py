@@ -43,8 +43,8 @@ def seen(name: str, longest: int = _LONGEST_WORD) -> str:
 
     Examples
     --------
-    >>> seen("Anna"), seen("An\u202ena"), seen("x" * 20, 4)
-    ('Anna', 'An[U+202E]na', 'xx […16 characters left out…] xx')
+    >>> seen("Anna"), seen("An\u202ena"), seen("x" * 40, 4)
+    ('Anna', 'An[U+202E]na', 'xx […36 characters left out…] xx')
     """
     told = name if len(name) <= longest else shortened(name, longest)
     return told if told.isprintable() else plain(told)

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from kstoolkit.records import Figure, Record, Records, Source, counted
+from kstoolkit.records import MOMENTS, Figure, Record, Records, Source, counted
 from kstoolkit.units import format_count
 from kstoolkit.views.parts import Part, cards, coded, facts, seen, table, width_of
 
@@ -30,10 +30,11 @@ NOTHING = "none"
 _LISTED = 8
 _WHOLE_FROM = 1_000
 _MOST_ROWS = 10_000
+_OWN = {"sst": "SST", "ssts": "SSTs", "wal": "WAL", "rocksdb": "RocksDB"}
+_OWN |= {each.lower(): each for each in ("RSS", "PSS", "CPU", "ID")}
 _WHYS, _UNKNOWN = ("unknown", "unjudged"), "unknown"
 _PLACES = {"path", "folder", "file"}  # of which the end tells most
 _EMPTY: tuple[object, ...] = (None, (), "", {})
-_AS_WRITTEN = {each.lower(): each for each in ("SST", "WAL", "RSS", "PSS", "CPU", "RocksDB", "ID")}
 
 
 def words(name: str) -> str:
@@ -45,9 +46,7 @@ def words(name: str) -> str:
     ('Memory plan', 'Hot prefixes', 'SST files')
     """
     apart = re.sub("(?<=[a-z])(?=[A-Z])", " ", name.replace("_", " ")).split()
-    told = " ".join(
-        each if each.isupper() else _AS_WRITTEN.get(each.lower(), each.lower()) for each in apart
-    )
+    told = " ".join(_OWN.get(each, each if each.isupper() else each.lower()) for each in apart)
     return told[:1].upper() + told[1:]
 
 
@@ -101,7 +100,8 @@ def _single(value: Any, name: str) -> str:
         number = float(value)
         return format_count(number) if abs(number) >= _WHOLE_FROM else f"{number:.4g}"
     if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value).hex()
+        told = bytes(value).decode("utf-8", "surrogateescape")
+        return told if told.isprintable() else bytes(value).hex()
     return _moment(value) if isinstance(value, date) else str(value)
 
 
@@ -123,11 +123,11 @@ def figures_of(thing: Viewed) -> Part:
         told = getattr(thing, "facts", None) or getattr(thing, "rows", None)
         rows = told() if callable(told) else ()
         return {} if isinstance(rows, str) else facts(rows)
-    about = [(each.name, getattr(thing, each.name)) for each in _about(thing)]
+    values = [(name, getattr(thing, name)) for name in about(thing)]
+    told = [(name, printed(value, name)) for name, value in values if value not in _EMPTY]
     figures = thing.figures()
-    known = [(each.name, _text(each)) for each in figures if each.value is not None]
-    about = [(name, printed(value, name)) for name, value in about if value not in _EMPTY]
-    shown = facts((_label(name), text) for name, text in [*about, *known])
+    known = [(each.name, text_of(each)) for each in figures if each.value is not None]
+    shown = facts((label_of(name), text) for name, text in [*told, *known])
     missing = [(each.name, each.text) for each in figures if each.value is None]
     unjudged = getattr(thing, "unjudged", {})
     unknown = _by_reason([*missing, *(unjudged.items() if isinstance(unjudged, dict) else ())])
@@ -160,18 +160,19 @@ def records_in(record: Record) -> list[tuple[str, Records[Any]]]:
     return [(name, each) for name, each in values if isinstance(each, Records) and len(each)]
 
 
-def _about(record: Record) -> list[Any]:
-    """Return the fields that are no figures, and hold no records of their own."""
+def about(record: Record) -> list[str]:
+    """Return the names of fields that are no figures, and hold no records of their own."""
     return [
-        each
+        each.name
         for each in fields(record)  # type: ignore[arg-type] # records are dataclasses
         if not ("source" in each.metadata or each.name in _WHYS)
         and not isinstance(getattr(record, each.name), Record | Records)
     ]
 
 
-def _text(figure: Figure) -> str:
-    is_plain = isinstance(figure.value, int | float | str)
+def text_of(figure: Figure) -> str:
+    """Return the value of a figure that is known, for people."""
+    is_plain = isinstance(figure.value, str | None) or is_number(figure.value)
     return figure.text if is_plain else printed(figure.value, figure.name)
 
 
@@ -181,9 +182,11 @@ def _cell(record: Any, name: str) -> Any:
     return _UNKNOWN if value is None and name in getattr(record, "unknown", {}) else value
 
 
-def _label(name: str) -> str:
-    """Return a name in words; sizes and times are told with their unit."""
-    return words(name.removesuffix("_bytes").removesuffix("_ms").removeprefix("num_"))
+def label_of(name: str) -> str:
+    """Return a name in words, as ``Expired rows``; sizes and counts are told by their values."""
+    if name.rpartition(".")[2] in MOMENTS:
+        name = name.removesuffix("_ms")
+    return words(name.removesuffix("_bytes").replace(".", "_").replace("num_", ""))
 
 
 def _by_reason(figures: Iterable[tuple[str, Any]]) -> list[str]:
@@ -205,7 +208,7 @@ def _table(kind: str, columns: Sequence[tuple[str, list[Any]]], of: int) -> Part
 def _column(name: str, values: list[Any]) -> Part:
     """Return numbers as such, with the texts that people read; anything else as texts."""
     texts = [each if each is _UNKNOWN else printed(each, name) for each in values]
-    head: Part = {"name": name, "label": _label(name), "width": width_of(_label(name), texts)}
+    head: Part = {"name": name, "label": label_of(name), "width": width_of(label_of(name), texts)}
     head |= {"tail": True} if name in _PLACES else {}
     known = [each for each in values if each is not None and each is not _UNKNOWN]
     if not known or not all(map(is_number, known)):

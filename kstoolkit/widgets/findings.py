@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (("people",), ("which", "sentence", "marks", "said", "strips", "done", "raw", "facts"))
 _MOST_TABS = 12
-_TOLD = ("certainty", "rules", "actions", "more than expected", "expected there", "newcomers")
+_TOLD = ("certainty", "rules", "actions", "more than expected", "expected at the peak", "newcomers")
 _AGAIN, _UNDO, _RAW = "again", "undo", "raw"
 _SAYS = {
     "known": "a user that no rule need find, that teaches nothing of others",

@@ -4,13 +4,17 @@ import io
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib import rcParams, style
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.axes import head, label, new_axes, picture
+from kstoolkit.plots.axes import beside_pyplot, head, label, new_axes, picture
+from kstoolkit.plots.palette import LINES
 from kstoolkit.plots.users import plot_counts
 from kstoolkit.replica.records import UserCounts
 
@@ -30,19 +34,18 @@ def test_what_nothing_can_be_drawn_on_is_refused(ax: Any) -> None:
     assert raised.value.hint == "Give Axes of two dimensions: figure.subplots()."
 
 
-def test_a_plot_has_a_ground_only_if_somebody_gives_it_one() -> None:
+def test_a_plot_has_a_ground_of_its_own_but_on_a_page() -> None:
     figure = drawn().figure
-    assert corner(figure)[3] == 0
-    figure.patch.set_visible(True)
     assert corner(figure) == [1, 1, 1, 1]
     plt.close(figure)
+    with beside_pyplot():
+        assert corner(drawn().figure)[3] == 0
 
 
-def test_a_picture_is_as_large_as_its_text_says_and_scrolls_rather_than_shrinks() -> None:
+def test_a_picture_is_as_large_as_its_text_says_where_there_is_room() -> None:
     wide, narrow = picture(drawn), picture(drawn, (3.0, 2.0))
-    assert "width: 691px; min-width: 600px" in wide
-    assert "width: 288px; min-width: 288px" in narrow
-    assert wide.startswith('<div style="overflow-x: auto"><img ')
+    assert wide.endswith('style="width: 691px; max-width: 100%">')
+    assert narrow.endswith('style="width: 288px; max-width: 100%">')
 
 
 def corner(figure: Figure) -> list[float]:
@@ -64,3 +67,17 @@ def test_what_is_said_of_narrow_axes_is_folded_to_their_width(layout: Any) -> No
     for text in (middle._left_title, middle.xaxis.label):
         assert text.get_window_extent().width < 1.2 * middle.bbox.width
         assert not text.get_window_extent().overlaps(left.bbox)
+
+
+def test_plots_of_others_take_the_style_that_these_have() -> None:
+    with style.context("kstoolkit.plots.kstoolkit"):
+        ax: Any = pd.Series([1, 3, 2], name="counts").plot(title="Counts")
+        colors = rcParams["axes.prop_cycle"].by_key()["color"]
+    ours = drawn()
+    for name in ("left", "top"):
+        mine, other = ours.spines[name], ax.spines[name]
+        assert to_hex(other.get_edgecolor()) == to_hex(mine.get_edgecolor()) or name == "top"
+        assert other.get_visible() is mine.get_visible()
+    assert ax.get_title(loc="left") == "Counts"
+    assert [to_hex(f"#{each.strip('#')}") for each in colors] == [each for each, *_ in LINES]
+    plt.close("all")

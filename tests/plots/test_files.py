@@ -98,14 +98,13 @@ def test_other_styles_have_no_targets() -> None:
     assert _level_targets(Profile(compaction_style="universal"), {6: MIB}) == {}
 
 
-def test_column_families_differ_by_colour_hatch_and_name(store: Store) -> None:
+def test_column_families_differ_by_colour_and_name(store: Store) -> None:
     one, *others = store.levels()
     both = Records([one, replace(one, column_family="offsets"), *others], "levels")
     axes: Any = drawn(both.plot())
     assert row_names(axes)[:2] == [f"default L{one.level}", f"offsets L{one.level}"]
     first, second = axes.patches[:2]
     assert first.get_facecolor() != second.get_facecolor()
-    assert first.get_hatch() != second.get_hatch()
 
 
 def test_many_levels_are_thinned_to_the_largest(store: Store) -> None:

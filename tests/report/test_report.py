@@ -23,7 +23,7 @@ from kstoolkit.report.report import Report
 from kstoolkit.rocksdb.memory.planning import plan_memory
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.views.parts import source
-from kstoolkit.views.records import told_of
+from kstoolkit.views.records import label_of, text_of, told_of
 from tests.findings.made import CEILING, HOUR, START, UNKNOWN, finding, findings
 from tests.report.made import made_run
 from tests.report.pages import HOSTILE, Page, check_harmless
@@ -93,9 +93,11 @@ def test_a_record_states_the_facts_of_its_text(record: Size) -> None:
     page = page_of(record)
     assert "unknown={" not in page.text
     for figure in record.figures():
-        known = f"{figure.name}{figure.text}{figure.source}"
-        assert (f"{figure.name}: {figure.text}" if figure.value is None else known) in page.text
-    assert f"path{record.path}" in page.text
+        why = figure.text.removeprefix("unknown (").removesuffix(")")
+        name, known = label_of(figure.name), f"{label_of(figure.name)}{figure.text}"
+        assert (f"{name}: {why}" if figure.value is None else known) in page.text
+    assert "Source: store on disk, where no other is named." in page.text
+    assert f"Path{record.path}" in page.text
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,8 @@ def test_real_records_state_the_facts_of_their_text(record: Any) -> None:
     page = page_of(record)
     figures = record.figures() if isinstance(record, Record) else []
     assert "block_cache_bytes=" not in page.text
-    assert [each.name for each in figures if each.text not in page.text] == []
+    told = [text_of(each).removeprefix("unknown (").removesuffix(")") for each in figures]
+    assert [each for each in told if each not in page.text] == []
 
 
 def test_what_a_record_holds_several_of_has_tables_of_its_own() -> None:
@@ -120,7 +123,7 @@ def test_several_records_are_a_table_with_why_a_figure_is_unknown() -> None:
     page = page_of(Records([GONE, THREE_MIB], "sizes"))
     assert "2 sizes." in page.text
     assert "aunknown" in page.text
-    assert "disk_bytes: unknown (the folder is gone)" in page.text
+    assert "1 figure unknown, and whyDisk: the folder is gone" in page.text
     assert "3.0 MiB" in page.text
     assert "Source: store on disk." in page.text
 
@@ -280,7 +283,7 @@ def test_hostile_text_stays_text_in_every_kind_of_thing(text: str) -> None:
 
 def test_a_very_long_text_loses_its_middle_and_says_so() -> None:
     page = page_of(pd.DataFrame({"user": ["x" * 10_000]}))
-    assert "9,968 characters left out" in page.text
+    assert "9,700 characters left out" in page.text
     assert len(page.text) < 5_000
 
 
