@@ -32,7 +32,7 @@ from kstoolkit.markup import Html, element, joined
 from kstoolkit.records import Closing
 from kstoolkit.units import format_count
 from kstoolkit.views.parts import said, source
-from kstoolkit.views.still import text_table
+from kstoolkit.views.still import still, text_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -383,6 +383,16 @@ class Face(AnyWidget):
         with self._sending:
             setattr(self, name, part)
 
+    def show(self, **parts: Part) -> None:
+        """Show parts in their places, all of them in one message."""
+        with self.hold_sync():
+            for name, part in parts.items():
+                self.put(name, part)
+
+    def still(self) -> Html:
+        """Return what is shown, as HTML that stands still."""
+        return joined(*(still(self.part(name)) for names in self.columns for name in names))
+
     @contextmanager
     def hold_sync(self) -> Iterator[None]:
         """Send what is put meanwhile in one message; no other thread puts anything meanwhile."""
@@ -394,8 +404,8 @@ class Face(AnyWidget):
         part: Part = getattr(self, name)
         return part
 
-    def mark(self, name: str, row: int) -> None:
-        """Have a row of a table be the chosen one."""
+    def mark(self, name: str, row: float) -> None:
+        """Have a row of a table be the chosen one, or where charts stand."""
         with self._sending:
             self.chosen = self.chosen | {name: row}
 
@@ -493,94 +503,3 @@ def _display(bundle: dict[str, Any]) -> object:
 def _with_all_below(widget: Widget) -> list[Widget]:
     below = [each for child in getattr(widget, "children", ()) for each in _with_all_below(child)]
     return [*below, widget]
-
-
-_STEP_SECONDS = 0.25
-
-
-class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
-    """A slider over times, buttons that go a step on or back, and one that plays them.
-
-    ``show`` is called after each step, in a thread while it plays.
-
-    >>> replay = Replay(lambda: None, print)
-    >>> replay.take([0, 250, 500])
-    >>> replay.at_ms
-    500
-    >>> replay.step(-1)
-    >>> replay.choice.label
-    '0.25 s'
-    >>> replay.close()
-    """
-
-    def __init__(self, show: Callable[[], object], tell: Callable[[str], object]) -> None:
-        self._show = show
-        self._player = Background(tell)
-        look = {"description": "After", "layout": Layout(width="216px")}
-        slider = Slider([("0.00 s", 0)], look=look, continuous_update=False)
-        self.choice = slider.choice
-        self.button = button("Play", "Go through it step by step", self._play_or_pause, "92px")
-        self.back = button("Step back", "The step before", lambda: self.step(-1), "92px")
-        self.on = button("Step on", "The step after", lambda: self.step(+1), "92px")
-        self.choice.observe(self._stepped, "value")
-        super().__init__([slider, self.back, self.on, self.button])
-        self.add_class("kst-wraps")
-
-    @property
-    def at_ms(self) -> int:
-        """The time that is chosen."""
-        return int(self.choice.value)
-
-    @property
-    def is_playing(self) -> bool:
-        """Whether it goes on by itself."""
-        return self._player.is_busy
-
-    def take(self, times_ms: Sequence[int]) -> None:
-        """Take other times, and stand at the last of them; nothing is shown yet."""
-        self.pause()
-        self.choice.unobserve(self._stepped, "value")
-        self.choice.options = [(f"{each / 1e3:.2f} s", each) for each in times_ms]
-        self.choice.index = len(times_ms) - 1
-        self.choice.observe(self._stepped, "value")
-
-    def step(self, by: int) -> None:
-        """Go so many steps on, not beyond the last or the first; what plays is paused."""
-        self.pause()
-        last = len(self.choice.options) - 1
-        self.choice.index = min(max(self.choice.index + by, 0), last)
-
-    def play(self) -> None:
-        """Go on step by step, from the first one if the last is shown."""
-        if self._player.start(self._go_on):
-            self.button.description = "Pause"
-
-    def _play_or_pause(self) -> None:
-        if self.is_playing:
-            self.pause()
-        else:
-            self.play()
-
-    def pause(self) -> None:
-        """Stay at the step that is shown."""
-        self._player.stop()
-        self.button.description = "Play"
-
-    def stop(self) -> None:
-        """Stay at the step that is shown, for good."""
-        self._player.close()
-
-    def wait(self) -> None:
-        """Wait until it has been played, ten seconds at most."""
-        self._player.wait()
-
-    def _stepped(self, _: object) -> None:
-        self._show()
-
-    def _go_on(self, stop: Event) -> None:
-        last = len(self.choice.options) - 1
-        if self.choice.index == last:
-            self.choice.index = 0
-        while self.choice.index < last and not stop.wait(_STEP_SECONDS):
-            self.choice.index += 1
-        self.button.description = "Play"
