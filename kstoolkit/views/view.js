@@ -892,7 +892,6 @@ class Form {
     held.element.hidden = !!field.hidden;
     control.disabled = !!field.disabled;
     control.placeholder = field.hint ?? "";
-    if (field.size) control.size = field.size;
     const names = JSON.stringify(field.options ?? field.list ?? []);
     if (field.type === "choice" && held.names !== names) control.replaceChildren(
       ...field.options.map(([, text], at) => element("option", { value: at }, text)));

@@ -318,13 +318,13 @@ class CompactionLab(Panel):
     def _form(self, typed: dict[str, str]) -> Part:
         replayed = self.workload.kind == REPLAYED
         kinds = [(each, each) for each in ((REPLAYED,) if replayed else KINDS)]
-        look: dict[str, Any] = {"type": "choice", "options": kinds, "disabled": replayed}
+        look = {"type": "choice", "options": kinds, "disabled": replayed}
         made = [parts.field("kind", "Workload", self.workload.kind, **look)]
         for name in (*_OF_ROWS, *_OF_GETS, *self._limits):
             value = self._limits.get(name, getattr(self.workload, name, None))
-            look = {"disabled": replayed and name in _OF_ROWS, "size": 11}
+            text, fixed = typed.get(name, _typed(name, value)), replayed and name in _OF_ROWS
             label = capital(name.replace("disk_bytes", "disk").replace("_", " "))
-            made.append(parts.field(name, label, typed.get(name, _typed(name, value)), **look))
+            made.append(parts.field(name, label, text, disabled=fixed))
         return parts.form("Workload", *made)
 
     def _show(self) -> None:

@@ -125,7 +125,7 @@ class ProfilePanel(Panel):
             words("here", _values(self.profile), width="minmax(5em, 1.2fr)"),
             words(self._beside, _values(profile_named(self._beside)), width="minmax(8.4em, 1.2fr)"),
             words("default", own, title="RocksDB's own", wide=True, width="minmax(5em, 1.2fr)"),
-            words("changed", so, kind="badges", width="minmax(5.5em, 1.2fr)"),
+            words("changed", so, kind="badges", wide=True, width="minmax(8em, 1.2fr)"),
             words("effect", effects, wide=True, width="minmax(7em, 4fr)"),
             words("known to", knows, wide=True, width="minmax(6em, 2.4fr)"),
         ]

@@ -59,7 +59,7 @@ def test_profiles_are_chosen_run_and_looked_at_with_mouse_and_keyboard(
         expect(panel.get_by_text("Choose a workload and profiles, and press Run.")).to_be_visible()
         cell = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
         panel.get_by_role("combobox", name="Workload").select_option("time_ordered")
-        for label, typed in {
+        shown = {
             "Writes": "30k",
             "Keys": "5,000",
             "Value bytes": "400",
@@ -69,10 +69,13 @@ def test_profiles_are_chosen_run_and_looked_at_with_mouse_and_keyboard(
             "Seed": "11",
             "Seconds": "30",
             "Disk": "512 MiB",
-        }.items():
+        }
+        for label, typed in shown.items():
             panel.get_by_label(label, exact=True).fill(typed)
         page.keyboard.press("Tab")
-        expect(panel.get_by_label("Writes", exact=True)).to_have_value("30,000")
+        shown |= {"Writes": "30,000", "Writes per second": "20,000", "Disk": "512.0 MiB"}
+        for label, text in shown.items():
+            expect(panel.get_by_label(label, exact=True)).to_have_value(text)
         panel.get_by_label("Absent share").fill("7")
         page.keyboard.press("Tab")
         expect(panel.get_by_text("absent_share is 7")).to_be_visible()

@@ -100,9 +100,9 @@ def test_it_fits_and_nothing_is_serious_by_another_s_judgement(
         panel.get_by_role("button", name="differs").click()
         value(panel, "compression").click()
         chosen = panel.get_by_role("combobox", name="compression", exact=True)
-        chosen.select_option("lz4")
-        expect(value(panel, "compression")).to_have_text("lz4")
-        expect(panel.locator("pre")).to_have_text(re.compile("compression='lz4'"))
+        chosen.select_option("bzip2")
+        expect(value(panel, "compression")).to_have_text("bzip2")
+        expect(panel.locator("pre")).to_have_text(re.compile("compression='bzip2'"))
         whole(page, panel)
         screenshot(page, name)
         assert panel.evaluate("e => e.scrollWidth - e.clientWidth") <= 1
