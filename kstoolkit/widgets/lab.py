@@ -369,9 +369,8 @@ def _read(name: str, text: str) -> Any:
     if name in {"kind", "disk_bytes"}:
         return text if name == "kind" else parse_bytes(text)
     number = parse_count(text) if text.strip() not in {"", "0"} else 0
-    if name == "writes_per_second":
-        return number or None
-    return int(number) if number == int(number) else number
+    told = int(number) if number == int(number) else number
+    return None if name == "writes_per_second" and not told else told
 
 
 def _workload(given: object) -> Workload:
