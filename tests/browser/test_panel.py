@@ -113,11 +113,11 @@ def test_each_control_of_a_panel_has_a_name(lab: Lab, browser: Browser, tmp_path
     with lab.opened(browser, "names.ipynb") as page:
         lab.run_all(page)
         expect(page.locator(".kst-panel")).to_have_count(3)
-        expect(page.get_by_role("button", name="Start again")).to_be_visible()
+        expect(page.get_by_role("button", name="Undo all changes")).to_be_visible()
         expect(page.get_by_role("button", name="Look now")).to_be_visible()
         expect(page.get_by_text("1 user").first).to_be_visible()
         told = focusable(page, ".jp-Notebook .jp-OutputArea")
-        assert {name for _, name in told} > {"Search Users", "Known", "Look now", "Option"}
+        assert {name for _, name in told} > {"Search Users", "Known", "Look now", "Options"}
         assert not [role for role, name in told if not name]
 
 
