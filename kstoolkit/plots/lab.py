@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import (
-    capital,
     captioned,
     few_of,
     height,
@@ -18,11 +17,7 @@ from kstoolkit.plots.axes import (
     new_axes,
     plot_nothing,
     print_axis,
-    printed,
     shown,
-    unit_of,
-    with_unit,
-    words_of,
     wrapped,
 )
 from kstoolkit.plots.marks import (
@@ -35,6 +30,7 @@ from kstoolkit.plots.marks import (
     say_beside,
     unknown_look,
 )
+from kstoolkit.plots.names import capital, printed, unit_of, with_unit, words_of
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.lab.results import Moment, Trial
 from kstoolkit.units import format_bytes
@@ -281,107 +277,28 @@ def _figure_text(trial: Trial, name: str) -> str:
     return "unknown" if value is None else printed(name, value)
 
 
-_MOST_TRIALS = 6
-_MOST_TOLD = 2
-_SHORT_NAME = 20
-_CHARS_A_FIGURE = 100  # of small text, beside each other
-
-
 def plot_moment(moment: Moment, *, ax: Axes | None = None) -> Axes:
     """Return a plot of what each level of a trial has at a moment."""
-    return plot_step([moment], ax=ax)
-
-
-def plot_step(
-    moments: Sequence[Moment], *, among: Sequence[Moment] = (), ax: Axes | None = None
-) -> Axes:
-    """Return a plot of what each level of some trials has, each trial at a moment of its own.
-
-    There is at least one moment, one a trial; of more than 6, the first are drawn, and the figure
-    says so. The axes reach as far as those ``among`` which are looked at before or after.
-    """
-    some = list(moments)[:_MOST_TRIALS]
-    every = [*some, *among]
-    levels = _num_levels(every)
-    ax = new_axes(ax, step_inches(moments, among))
-    said = [
-        text
-        for number, each in enumerate(some)
-        for text in _draw_moment(ax, each, number=number, of=len(some))
-    ]
-    name_rows(ax, [f"L{level}" for level in range(levels)])
-    say_beside(ax, said)
-    ax.set_xlim(0, _far(every))
+    levels = [*zip(moment.level_bytes, moment.level_files, strict=True)]
+    texts = [f"{format_bytes(size)}, {counted(files, 'files')}" for size, files in levels]
+    held = [level for level, (_, files) in enumerate(levels) if files]
+    rest = wrapped([_rest(moment)])
+    ax = new_axes(ax, (7.2, height(0, rest, 0) + 0.24 * max(len(levels), 1)))
+    for level in held:
+        ax.barh(level, levels[level][0], height=0.69, **look_of(0))
+    name_rows(ax, [f"L{level}" for level in range(max(len(levels), 1))])
+    say_beside(ax, [(levels[level][0], level, texts[level]) for level in held])
     in_bytes(ax.xaxis)
-    if not any(each.level_files for each in every):
+    if not held:
         ax.set_xticks([])
-    notes = _notes(some, moments)
-    return captioned(ax, _moments_seen(some), x="SST files of the level", notes=notes)
+    seen = f"After {moment.at_ms / 1e3:.2f} s: {format_bytes(sum(moment.level_bytes))} in "
+    seen += f"{counted(sum(moment.level_files), 'files')} with {shown(moment.profile)}"
+    return captioned(ax, seen, x="SST files of the level", notes=rest)
 
 
-def step_inches(moments: Sequence[Moment], among: Sequence[Moment] = ()) -> tuple[float, float]:
-    """Return how large a figure such a plot needs: the same in every step."""
-    some = moments[:_MOST_TRIALS]
-    legends = legend_lines([each.profile for each in some]) if len(some) > 1 else 0
-    rows = _num_levels([*some, *among]) * (0.4 + len(some))
-    return 7.2, height(0, _notes(some, moments), legends) + 0.17 * rows
-
-
-def _num_levels(moments: Sequence[Moment]) -> int:
-    return max(1, *(len(each.level_files) for each in moments))
-
-
-def _notes(some: Sequence[Moment], moments: Sequence[Moment]) -> list[str]:
-    notes = [_rest(each, several=len(some) > 1) for each in some]
-    notes += few_of("the first {} of {} trials are drawn", len(some), len(moments))
-    return wrapped(notes)
-
-
-def _draw_moment(
-    ax: Axes, moment: Moment, *, number: int, of: int
-) -> Iterator[tuple[float, float, str]]:
-    """Draw the levels of a trial; yield where each ends, and what it has."""
-    look, thick = look_of(number), 0.8 / of
-    if of > 1:
-        ax.barh(0, 0, label=legend_name(moment.profile), **look)
-    held = zip(moment.level_bytes, moment.level_files, strict=True)
-    for level, (size, files) in enumerate(held):
-        if files:
-            at = level - 0.4 + (number + 0.5) * thick
-            ax.barh(at, size, height=0.86 * thick, **look)
-            yield size, at, _level_text(size, files)
-
-
-def _level_text(size: int, files: int) -> str:
-    return f"{format_bytes(size)}, {counted(files, 'files')}"
-
-
-def _far(moments: Sequence[Moment]) -> float:
-    """Return where the x axis ends in every step, so that the longest bar leaves room for text."""
-    held = [
-        pair
-        for each in moments
-        for pair in zip(each.level_bytes, each.level_files, strict=True)
-        if any(pair)
-    ]
-    room = max((len(_level_text(*pair)) for pair in held), default=0) / _CHARS_A_FIGURE
-    return max((size for size, _ in held), default=1) / (1 - room)
-
-
-def _rest(moment: Moment, *, several: bool) -> str:
-    name = f"{shown(moment.profile, _SHORT_NAME)}: " if several else ""
+def _rest(moment: Moment) -> str:
     return (
-        f"{name}{moment.writes:,} writes, {format_bytes(moment.memtable_bytes)} in memtables, "
+        f"{moment.writes:,} writes, {format_bytes(moment.memtable_bytes)} in memtables, "
         f"{format_bytes(moment.pending_compaction_bytes)} to compact, "
         f"waited {moment.stall_ms:,.0f} ms"
     )
-
-
-def _moments_seen(moments: Sequence[Moment]) -> str:
-    told = [
-        f"{format_bytes(sum(each.level_bytes))} in {counted(sum(each.level_files), 'files')}"
-        f" with {shown(each.profile)}"
-        for each in moments[:_MOST_TOLD]
-    ]
-    at_s = max(each.at_ms for each in moments) / 1e3
-    return f"After {at_s:.2f} s: {'; '.join(told)}"

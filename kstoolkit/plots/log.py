@@ -15,7 +15,6 @@ import numpy as np
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import (
-    capital,
     captioned,
     days,
     empty,
@@ -26,11 +25,7 @@ from kstoolkit.plots.axes import (
     new_axes,
     plot_nothing,
     print_axis,
-    printed,
     shown,
-    unit_of,
-    with_unit,
-    words_of,
     wrapped,
 )
 from kstoolkit.plots.marks import (
@@ -43,6 +38,7 @@ from kstoolkit.plots.marks import (
     name_rows,
     part_of,
 )
+from kstoolkit.plots.names import capital, printed, unit_of, with_unit, words_of
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, UNKNOWN_HATCH
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.log.jobs import Compaction, Flush, LoggedError, LogRows, Stall

@@ -119,9 +119,10 @@ def sentence(told: str, *names: str, tone: str = "large") -> Part:
     return {"kind": "sentence", "tone": tone, "told": [each for each in parts if each[0]]}
 
 
-def said(told: str) -> Part:
-    """Return a line that says how it stands; nothing if it says nothing."""
-    return {"kind": "said", "text": seen(" ".join(told.split()), 600)} if told else {}
+def said(told: str, share: float | None = None) -> Part:
+    """Return a line that says how it stands, and which share of it is done; nothing if nothing."""
+    text = seen(" ".join(told.split()), 600)
+    return {"kind": "said", "text": text, "share": share} if told else {}
 
 
 def badge(text: str, tone: str) -> Part:
@@ -196,6 +197,7 @@ def field(name: str, label: str, value: object, **how: Any) -> Part:
 
     ``options`` are pairs of a value and its text, of a choice or a slider; ``list`` are texts that
     are offered; ``hint`` stands where nothing is typed; ``hidden``, ``disabled`` are as they say.
+    Of a ``live`` one it is told what is typed, too, before it is done.
     """
     return {"name": name, "label": label, "value": value, "type": "text"} | how
 
@@ -220,20 +222,54 @@ def bars(
     label: str,
     rows: Iterable[tuple[str, str, Sequence[tuple[str, float, str]]]],
     limit: tuple[float, str] | None = None,
+    **how: Any,
 ) -> Part:
     """Return bars of parts beside each other: a label, what it is in all, (name, value, text) each.
 
     Parts of one name have one colour. ``limit`` is a value that they stand against, and its text.
+    ``how`` may say ``head`` (the label is shown), ``most`` (what bars reach to, at least).
     """
     tones: dict[str, int] = {}
     told = []
     for name, text, parts in rows:
         made = [
-            {"tone": tones.setdefault(each, len(tones)), "label": seen(each)}
+            {"tone": tones.setdefault(each, len(tones) % 7), "label": seen(each)}
             | {"value": value, "text": seen(said)}
             for each, value, said in parts
         ]
         told.append({"label": seen(name), "text": seen(text, 300), "parts": made})
     key = [[tone, seen(name)] for name, tone in tones.items()]
-    drawn = {"kind": "bars", "label": label, "bars": told, "key": key}
+    drawn = {"kind": "bars", "label": label, "bars": told, "key": key, **how}
     return drawn | ({"limit": {"value": limit[0], "text": limit[1]}} if limit else {})
+
+
+Point = tuple[float, str] | None
+"""A value, and its text; None where it is unknown."""
+
+
+def lines(
+    label: str,
+    courses: Iterable[tuple[str, Sequence[float]]],
+    charts: Iterable[tuple[str, Sequence[Sequence[Point]]]],
+    **how: Any,
+) -> Part:
+    """Return charts of the same courses, over one axis, with one line through all.
+
+    A course has a name, and where its points lie; a chart its label, and each course's points.
+    ``how`` may say ``unit`` (of the axis), ``log`` (both axes are), ``at`` (where one stands),
+    ``alike`` (sentences, instead of charts that would show nothing).
+
+    >>> made = lines("Costs", [("a", [0, 1])], [("disk", [[(1, "1 B"), None]])])
+    >>> made["charts"][0]["values"], made["charts"][0]["texts"]
+    ([[1, None]], [['1 B', 'unknown']])
+    """
+    told = [
+        {
+            "label": seen(name),
+            "values": [[each and each[0] for each in points] for points in drawn],
+            "texts": [[each[1] if each else "unknown" for each in points] for points in drawn],
+        }
+        for name, drawn in charts
+    ]
+    made = [{"label": seen(name, 40), "xs": list(xs)} for name, xs in courses]
+    return {"kind": "lines", "label": label, "courses": made, "charts": told, **how}

@@ -120,8 +120,11 @@ def _bars(part: Part) -> Html:
     return text_table([["what", "in all", "of it"], *rows], note)
 
 
-def _named(part: Part) -> str:
-    return f"{part['label']}: {part['text']}"
+def _lines(part: Part) -> Html:
+    ends = [[each["label"], *(texts[-1] for texts in each["texts"])] for each in part["charts"]]
+    heads = ["at the end", *(each["label"] for each in part["courses"])]
+    told = [text_table([heads, *ends])] if ends else []
+    return joined(*told, *(element("p", each) for each in part.get("alike", ())))
 
 
 def text_table(rows: Sequence[Iterable[str]], note: str = "", longest: int = 1_000) -> Html:
@@ -148,4 +151,5 @@ _DRAWN: dict[str, Callable[[Part], Html]] = {
     "form": _form,
     "code": _code,
     "bars": _bars,
+    "lines": _lines,
 }

@@ -161,7 +161,7 @@ class Table {
     const isFirst = !this.part;
     this.part = part;
     this.span = this.spanned(part);
-    this.above = part.depths && above(part.depths);
+    this.above = part.depths ? above(part.depths) : null;
     this.grid.setAttribute("aria-label", part.label);
     this.grid.setAttribute("role", part.depths ? "treegrid" : "grid");
     this.search.setAttribute("aria-label", `Search ${part.label}`);
@@ -768,9 +768,9 @@ function cardText(told, deed) {
 /** Bars of parts beside each other's, against a limit. */
 function barsOf(part, view) {
   const sums = part.bars.map(bar => bar.parts.reduce((sum, each) => sum + each.value, 0));
-  const most = Math.max(...sums, part.limit?.value ?? 0, 1) * 1.04, of = value => `${100 * value / most}%`;
+  const most = Math.max(...sums, part.limit?.value ?? 0, part.most ?? 0, 1) * 1.04, of = value => `${100 * value / most}%`;
   const line = part.limit ? [element("i", { class: "limit", style: `left: ${of(part.limit.value)}` })] : [];
-  return [...part.bars.map((bar, place) => element("div", { class: "of" },
+  return [part.head ? element("div", { class: "label" }, element("b", {}, part.label)) : "", ...part.bars.map((bar, place) => element("div", { class: "of" },
     element("div", { class: "label" }, element("b", {}, bar.label), ` ${bar.text}`),
     element("div", { class: "track", role: "img", "aria-label": `${bar.label}: ${bar.text}` },
       ...bar.parts.map(each => element("span", { class: `part p${each.tone}`, style: `width: ${of(each.value)}`,
@@ -784,7 +784,8 @@ function barsOf(part, view) {
 /** Parts that only stand there, or are pressed: what each is drawn as. */
 const PLAIN = {
   sentence: (part, view) => [element("p", { class: part.tone }, ...pieces(part.told))],
-  said: part => [element("p", { class: "said", role: "status" }, part.text)],
+  said: part => [element("p", { class: "said", role: "status" }, part.text),
+    typeof part.share === "number" ? element("progress", { value: part.share, "aria-label": "Done" }) : ""],
   facts: part => [element("dl", {}, ...part.rows.map(([what, figure]) =>
     element("div", {}, element("dt", {}, what), element("dd", {}, figure)))), folded(part.unknown)],
   badge: part => [element("span", { class: `badge ${part.tone}`, role: "status" }, part.text)],
@@ -816,7 +817,7 @@ const PLAIN = {
   buttons: (part, view, name) => [part.head ? element("div", { class: "label" }, part.label) : "",
     element("div", { class: "bar", role: "group", "aria-label": part.label },
     ...part.buttons.map((each, place) => element("button", { type: "button", title: each.title,
-      disabled: each.disabled, "aria-pressed": each.pressed === undefined ? null : String(each.pressed),
+      class: each.chip && "chip", disabled: each.disabled, "aria-pressed": each.pressed === undefined ? null : String(each.pressed),
       onclick: () => view.send({ pressed: [name, each.name ?? place] }) }, each.label)))],
 };
 
@@ -872,7 +873,10 @@ class Form {
       held.sent = value();
       this.view.send({ field: [this.name, field.name, held.sent] });
     };
-    control.addEventListener("change", send);
+    control.addEventListener("change", () => { clearTimeout(held.waits); send(); });
+    if (field.live) control.addEventListener("input", () => {
+      clearTimeout(held.waits);
+      held.waits = setTimeout(() => this.view.send({ typed: [this.name, field.name, value()] }), 60); });
     if (field.type === "slider") control.addEventListener("input", () => {
       shown.textContent = held.now.options[Number(control.value)][1];
       control.setAttribute("aria-valuetext", shown.textContent);
@@ -908,7 +912,109 @@ class Form {
   }
 }
 
-const KINDS = { table: Table, strips: Strips, form: Form };
+/** Charts of the same courses, with one line through all where one points, or goes by arrows. */
+class Lines {
+  constructor(view, name) {
+    Object.assign(this, { view, name, x: null, chart: 0, stood: null });
+    this.told = element("output", { class: "label" });
+    this.key = element("ul", { class: "key" });
+    this.drawn = element("div", { class: "charts", role: "slider", tabindex: 0, "aria-valuemin": 0,
+      "data-lm-suppress-shortcuts": "true", onkeydown: event => this.keyed(event),
+      onpointerleave: () => this.point(null), onblur: () => this.point(null) });
+    this.alike = element("div");
+    this.element = element("section", { class: "lines" },
+      element("div", { class: "bar" }, this.key, this.told), this.drawn, this.alike);
+  }
+
+  put(part) {
+    const { courses, charts } = this.part = part;
+    this.scale = part.log ? value => Math.log10(Math.max(value, 1)) : value => value;
+    this.steps = courses.reduce((a, b) => b.xs.length > a.length ? b.xs : a, []);
+    this.span = [Math.min(...courses.map(each => each.xs[0])), Math.max(...courses.map(each => each.xs.at(-1)))];
+    this.stood = part.at ?? this.stood;
+    this.chart = Math.max(Math.min(this.chart, charts.length - 1), 0);
+    this.drawn.setAttribute("aria-label", `${part.label}: left and right go along them, up and down `
+      + "from one to another, Enter stays there");
+    this.element.firstChild.hidden = this.drawn.hidden = !charts.length;
+    this.key.replaceChildren(...courses.map((each, at) => element("li", {},
+      element("i", { class: `part p${at % 7}` }), each.label)));
+    this.made = charts.map((chart, of) => this.chartOf(chart, of));
+    this.drawn.replaceChildren(...this.made.map(each => each.element));
+    this.alike.replaceChildren(...(part.alike ?? []).map(each => element("p", { class: "quiet" }, each)));
+    this.cross();
+  }
+
+  share(x) {
+    const [from, to] = this.span.map(this.scale);
+    return (this.scale(x) - from) / (to - from || 1);
+  }
+
+  text(x) { return `${this.part.log ? number(x) : x.toFixed(2)}${this.part.unit ?? ""}`; }
+
+  chartOf(chart, of) {
+    const all = chart.values.flat(), most = all.reduce((a, b) => Math.max(a, b ?? 0), 0);
+    const spot = (course, at) => `${100 * this.share(this.part.courses[course].xs[at])} ${
+      58 - 54 * this.scale(chart.values[course][at]) / (this.scale(most) || 1)}`;
+    const paths = chart.values.map((values, course) => shape("path", { class: `course p${course % 7}`, d: values.map(
+      (value, at) => value === null ? "" : `${at && values[at - 1] !== null ? "L" : "M"}${spot(course, at)}`).join("") }));
+    const cross = shape("g"), figures = element("div", { class: "figures" });
+    const xAt = event => this.nearest(event.offsetX / (event.currentTarget.clientWidth || 1));
+    const drawing = shape("svg", { viewBox: "0 0 100 60", preserveAspectRatio: "none", "aria-hidden": "true",
+      onpointermove: event => this.point(xAt(event), of), onclick: event => this.stay(xAt(event)) },
+    shape("line", { class: "base", x1: 0, x2: 100, y1: 59, y2: 59 }), ...paths, cross);
+    return { cross, figures, spot, element: element("div", { class: "chart" }, element("div", { class: "label" },
+      element("b", {}, chart.label), ` up to ${chart.texts.flat()[all.indexOf(most)]}`), figures, drawing,
+    element("div", { class: "v-axis" }, ...this.span.map(x => element("span", {}, this.text(x))))) };
+  }
+
+  nearest(share) {
+    const far = x => Math.abs(this.share(x) - share);
+    return this.steps.reduce((a, b) => far(b) < far(a) ? b : a);
+  }
+
+  get now() { return this.x ?? this.stood ?? this.span[1]; }
+
+  point(x, chart = this.chart) { Object.assign(this, { x, chart }); this.cross(); }
+
+  mark(x) { this.stood = x; if (this.part) this.cross(); }
+
+  stay(x) { this.mark(x); this.view.send({ at: [this.name, x] }); }
+
+  /** Draw the line where one is, and tell the figures there: of each course, its last ones before. */
+  cross() {
+    const { courses, charts } = this.part, { now } = this, x = 100 * this.share(now);
+    if (!charts.length) return;
+    const at = courses.map(each => Math.max(placeAbove(each.xs, now) - 1, 0));
+    this.told.textContent = `at ${this.text(now)}`;
+    this.made.forEach(({ cross, figures, spot, element: whole }, of) => {
+      const { values, texts } = charts[of], dots = at.map((place, course) => values[course][place] === null ? ""
+        : shape("path", { class: `dot p${course % 7}`, d: `M${spot(course, place)}h0.001` }));
+      cross.replaceChildren(shape("line", { class: "cross", x1: x, x2: x, y1: 0, y2: 60 }), ...dots);
+      figures.replaceChildren(...at.map((place, course) => element("span", {},
+        element("i", { class: `part p${course % 7}` }), texts[course][place])));
+      whole.classList.toggle("now", of === this.chart);
+    });
+    const { label, texts } = charts[this.chart];
+    const told = at.map((place, course) => `${courses[course].label} ${texts[course][place]}`).join(", ");
+    const said = { valuemax: this.steps.length - 1, valuenow: Math.max(placeAbove(this.steps, now) - 1, 0) };
+    for (const [name, value] of Object.entries({ ...said, valuetext: `${label} at ${this.text(now)}: ${told}` }))
+      this.drawn.setAttribute(`aria-${name}`, value);
+  }
+
+  keyed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const last = this.steps.length - 1, at = Math.max(placeAbove(this.steps, this.now) - 1, 0);
+    const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -last, End: last }[event.key];
+    const turn = { ArrowUp: -1, ArrowDown: 1, Enter: 0 }[event.key];
+    if (by === undefined && turn === undefined) return;
+    taken(event);
+    if (event.key === "Enter") this.stay(this.steps[at]);
+    else this.point(this.steps[Math.min(Math.max(at + (by ?? 0), 0), last)],
+      Math.min(Math.max(this.chart + (turn ?? 0), 0), this.part.charts.length - 1));
+  }
+}
+
+const KINDS = { table: Table, strips: Strips, form: Form, lines: Lines };
 /** Parts in columns, which tell one another what is chosen; `send` tells whoever answers. */
 class View {
   constructor(root, layout, send) {

@@ -1,4 +1,4 @@
-"""Which panel fits a thing: a run, findings, a store, a profile, a plan of memory, a workload."""
+"""Which panel fits a thing: a run, findings, a store, a profile, a plan, a workload."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ _MEMORY = "memory.MemoryPanel"
 _MONITOR = "runmonitor.RunMonitor"
 _PROFILE = "profiles.ProfilePanel"
 _LAB = "lab.CompactionLab"
+_CAPACITY = "capacity.CapacityPanel"
 _RECORD = "records.RecordPanel"
 
 _PANELS = {
     "kstoolkit.findings.finding.Findings": _FINDINGS,
+    "kstoolkit.operations.capacity.CapacityPlan": _CAPACITY,
     "kstoolkit.rocksdb.lab.results.Comparison": _LAB,
     "kstoolkit.rocksdb.lab.workloads.Workload": _LAB,
     "kstoolkit.rocksdb.memory.measured.MemoryParts": _MEMORY,
@@ -45,7 +47,8 @@ _LIES_AT = {
 
 _TAKES = (
     "Give a run or its folder; findings; a store, its path, or a folder of stores; a profile or "
-    "the name of one; what plan_memory() or store.memory() returned; a workload; or any record."
+    "the name of one; what plan_memory(), store.memory() or plan_capacity() returned; a workload; "
+    "or any record."
 )
 
 
@@ -57,9 +60,9 @@ def explore(thing: object) -> Panel:
     thing
         A live run (its monitor), one that has ended or its folder (its findings), findings; an
         opened store, the path of one or of a folder of stores; a profile, or the name of one, also
-        where a folder has that name (``Path(name)`` is the folder); what ``plan_memory()`` or
-        ``store.memory()`` returned; a workload or a comparison (the compaction lab); or any other
-        record: its figures, its rows as a table, its plot.
+        where a folder has that name (``Path(name)`` is the folder); what ``plan_memory()``,
+        ``store.memory()`` or ``plan_capacity()`` returned; a workload or a comparison (the
+        compaction lab); or any other record: its figures, its rows as a table, its plot.
 
     Raises
     ------

@@ -16,7 +16,6 @@ from kstoolkit.moments import moment_of
 from kstoolkit.records import counted
 from kstoolkit.views.findings import People, done, events, strip, strips
 from kstoolkit.views.parts import Part, buttons, facts, said, sentence
-from kstoolkit.views.still import still
 from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Face, Newest, Panel
 
 if TYPE_CHECKING:
@@ -175,15 +174,15 @@ class FindingsPanel(Panel):
         self._chosen, self._window, drawn = incident, (0, 0), Part()
         with self.face.telling("said"):
             drawn = self._strips(incident)
-        with self.face.hold_sync():  # all of it in one message
-            self.face.put("which", self._which())
-            told = sentence(incident.sentence, incident.who, incident.peak.what)
-            self.face.put("sentence", told)
-            self.face.put("marks", self._marks())
-            self.face.put("done", {})
-            self.face.put("raw", {})
-            self.face.put("facts", facts(each for each in incident.facts() if each[0] in _TOLD))
-            self.face.put("strips", drawn)
+        self.face.show(
+            which=self._which(),
+            sentence=sentence(incident.sentence, incident.who, incident.peak.what),
+            marks=self._marks(),
+            done={},
+            raw={},
+            facts=facts(each for each in incident.facts() if each[0] in _TOLD),
+            strips=drawn,
+        )
 
     def _look_into(self, level: int, start_ms: int) -> None:
         """Show what the user did in one of the windows, and offer the events themselves."""
@@ -263,8 +262,7 @@ class FindingsPanel(Panel):
         return f"FindingsPanel({told}{chosen})"
 
     def _static(self) -> Html:
-        names = [name for names in _COLUMNS for name in names]
-        return joined(*(still(self.face.part(name)) for name in names), self._picture())
+        return joined(self.face.still(), self._picture())
 
     def _picture(self) -> Html:
         from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked

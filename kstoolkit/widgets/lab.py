@@ -1,236 +1,164 @@
-"""The compaction lab as a panel: a workload under several profiles, and how their trees grow.
-
-A lab that has not tried anything yet loads no plots: what draws is imported to draw.
-"""
+"""The compaction lab as a panel: a workload under several profiles, and how their trees grow."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from threading import Lock
+from functools import partial
+from threading import Event, RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import BoundedFloatText, BoundedIntText, Dropdown, FloatProgress, HBox
-
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.markup import Html, element, isolated, joined, plain
+from kstoolkit.markup import Html, element, joined, plain
+from kstoolkit.plots.names import capital, printed, with_unit, words_of
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.lab.results import Comparison, Listener, TrialFailed
 from kstoolkit.rocksdb.lab.workloads import KINDS, REPLAYED, Workload, chosen_profiles
 from kstoolkit.rocksdb.profiles.named import profile_names
-from kstoolkit.widgets.panel import (
-    FIRST_LOOK_SECONDS,
-    Background,
-    Newest,
-    Panel,
-    Replay,
-    Shown,
-    button,
-    field_look,
-    table_html,
-    tick_box,
-    wrapping,
-)
+from kstoolkit.units import format_bytes, parse_bytes, parse_count
+from kstoolkit.views import parts
+from kstoolkit.widgets.panel import Background, Face, Panel
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
-    from threading import Event
-
-    from ipywidgets import Widget
 
     from kstoolkit.rocksdb.lab.results import Moment
     from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.views.parts import Part, Point
+
+    Course = list[list[Moment]]
 
 
-_COSTS = {
-    name.capitalize(): name for name in ("amplification", "stalls", "memory", "latency", "disk")
-}
-_OVER_TIME = {
-    "Disk over time": "disk_bytes",
-    "L0 files over time": "level0_files",
-    "Write amplification over time": "write_amplification",
-    "Written per user byte over time": "written_per_user_byte",
-    "Waiting to be compacted over time": "pending_compaction_bytes",
-    "Stalls over time": "stall_ms",
-    "Memtables over time": "memtable_bytes",
-    "Block cache over time": "block_cache_bytes",
-}
-STEPS = "Levels, step by step"
-_WORK = "Written to each level"
-TABLE = "Table"
-VIEWS = (*_COSTS, STEPS, _WORK, *_OVER_TIME, TABLE)
-_MOST_STEPS = 240
-_STEP_MS = 250
+_COURSES = (
+    *("disk_bytes", "write_amplification", "written_per_user_byte", "level0_files"),
+    *("pending_compaction_bytes", "stall_ms", "memtable_bytes", "block_cache_bytes"),
+)
+_LAST = ("writes", "write_amplification", "written_per_user_byte", "stall_ms")
+_HIGHEST = ("disk_bytes", "memtable_bytes", "block_cache_bytes", "table_readers_bytes")
+_TABLED = (
+    *("writes", "gets", "write_amplification", "written_per_user_byte"),
+    *("read_amplification", "space_amplification", "peak_disk_bytes", "stall_ms"),
+    *("longest_stall_ms", "put_p50_us", "put_p99_us", "get_p50_us", "get_p99_us"),
+    *("compaction_ms", "peak_memtable_bytes", "peak_block_cache_bytes"),
+    *("peak_table_readers_bytes",),
+)
+_MOST_POINTS = 240
+_ALIKE, _ENDLESS = 1.05, 1e9
+"""How many times the least the most may be without a difference that is worth a chart."""
 
 
-def step_times(moments: Sequence[Moment]) -> list[int]:
-    """Return the times (ms) of the steps of a replay: at most some 240, equally far apart."""
-    last = max((each.at_ms for each in moments), default=0)
-    apart = _STEP_MS * max(1, -(-last // (_STEP_MS * _MOST_STEPS)))
-    return [*range(0, last, apart), last]
+def _courses_of(found: Comparison) -> dict[str, Course]:
+    """Return each trial's moments, at most 240 times some that are shown as one point."""
+    of: dict[str, list[Moment]] = {}
+    for each in found.series:
+        of.setdefault(each.profile, []).append(each)
+    size = -(-max(map(len, of.values()), default=1) // _MOST_POINTS)
+    return {
+        name: [some[at : at + size] for at in range(0, len(some), size)]
+        for name, some in of.items()
+    }
 
 
-def moments_at(moments: Sequence[Moment], at_ms: float) -> list[Moment]:
-    """Return the last moment of each trial by a time, or its first if there is none so early."""
-    found: dict[str, Moment] = {}
-    for each in moments:
-        if each.profile not in found or each.at_ms <= at_ms:
-            found[each.profile] = each
-    return list(found.values())
+def _lines(of: dict[str, Course], *, is_running: bool) -> Part:
+    """Return charts of the figures that the profiles differ in, and of the others a sentence."""
+    charts, alike = [], []
+    for figure in _COURSES:
+        drawn = [[_highest(figure, some) for some in course] for course in of.values()]
+        label, why = capital(words_of(figure)), _no_difference(drawn, is_running=is_running)
+        if why:
+            alike.append(f"{label}: {why}.")
+        else:
+            charts.append((label, drawn))
+    named = [(_short(name), [some[-1].at_ms / 1e3 for some in of[name]]) for name in of]
+    return parts.lines("Courses", named, charts, unit=" s", alike=alike)
+
+
+def _highest(figure: str, moments: list[Moment]) -> Point:
+    known = [value for each in moments if (value := getattr(each, figure)) is not None]
+    return (max(known), printed(figure, max(known))) if known else None
+
+
+def _no_difference(drawn: list[list[Point]], *, is_running: bool) -> str:
+    """Return why a chart would show nothing; empty if it does show something."""
+    known = [[each for each in points if each] for points in drawn]
+    every = sorted(each for points in known for each in points)
+    if not every:
+        return "unknown at every moment"
+    if every[0][1] == every[-1][1]:
+        return f"{every[0][1]} at every moment, under each profile"
+    if is_running or len(known) == 1 or not all(known):
+        return ""
+    ends = [points[-1][0] for points in known], [max(points)[0] for points in known]
+    is_alike = all(_times(each) <= _ALIKE for each in ends)
+    return f"no difference, up to {every[-1][1]} under each profile" if is_alike else ""
+
+
+def _times(values: Sequence[float]) -> float:
+    """Return how many times the least the most is: endless, if the least is nothing."""
+    least, most = min(values, default=0), max(values, default=0)
+    return most / least if least > 0 else _ENDLESS if most else 1.0
+
+
+def _trials(found: Comparison, of: dict[str, Course], state: str) -> Part:
+    """Return each figure under each profile; of one that came to no end, what was seen of it."""
+    told = {each.profile: {name: getattr(each, name) for name in _TABLED} for each in found}
+    stops = {each.profile: each.stopped_by or "nothing" for each in found}
+    for name in of.keys() - told.keys():
+        seen = [each for some in of[name] for each in some]
+        told[name] = {each: getattr(seen[-1], each) for each in _LAST}
+        told[name] |= {f"peak_{each}": max(getattr(m, each) for m in seen) for each in _HIGHEST}
+        stops[name] = state
+    labels = [*(capital(with_unit(each)) for each in _TABLED), "Stopped by"]
+    columns = [parts.words("figure", labels, width="minmax(10em, 2fr)")]
+    for name, figures in told.items():
+        values = [figures.get(each) for each in _TABLED]
+        texts = [
+            "unknown" if value is None else printed(figure, value)
+            for figure, value in zip(_TABLED, values, strict=True)
+        ]
+        columns.append(_numbers(_short(name), [*values, None], [*texts, stops[name]]))
+    if len(told) > 1:
+        known = [[f[name] for f in told.values() if f.get(name) is not None] for name in _TABLED]
+        apart = [_times(each) for each in known]
+        texts = [f"{each:,.3g} times" if _ALIKE < each < _ENDLESS else "" for each in apart]
+        columns.append(_numbers("most / least", [*apart, 0], [*texts, ""]))
+    return parts.table("Trials", "figures", columns) if told else {}
+
+
+def _numbers(name: str, values: list[Any], texts: list[str]) -> Part:
+    return {"kind": "number", "name": name, "label": name, "values": values, "texts": texts}
+
+
+def _levels(found: Comparison, of: dict[str, Course], at_ms: float) -> Part:
+    """Return what each level of each trial held by a time, or at its first moment."""
+    rows = []
+    for name, course in of.items():
+        seen = [each for some in course for each in some]
+        at = [each for each in seen if each.at_ms <= at_ms or each is seen[0]][-1]
+        levels = [
+            (f"L{level}", size, f"{format_bytes(size)}, {counted(files, 'files')}")
+            for level, (size, files) in enumerate(zip(at.level_bytes, at.level_files, strict=True))
+        ]
+        text = f"{format_bytes(sum(at.level_bytes))} in {counted(sum(at.level_files), 'files')}, "
+        text += f"{format_bytes(at.memtable_bytes)} in memtables, "
+        text += f"{format_bytes(at.pending_compaction_bytes)} to compact"
+        rows.append((_short(name), text, levels))
+    return parts.bars("Levels", rows, most=max(sum(each.level_bytes) for each in found.series))
 
 
 _LONGEST_NAME = 28
-_TABLED = (
-    *("writes", "gets", "write_amplification", "written_per_user_byte"),
-    *("read_amplification", "space_amplification"),
-    *("peak_disk_bytes", "stall_ms", "longest_stall_ms", "put_p50_us", "put_p99_us"),
-    *("get_p50_us", "get_p99_us", "compaction_ms", "peak_memtable_bytes"),
-    *("peak_block_cache_bytes", "peak_table_readers_bytes"),
-)
 
 
-def _show_view(shown: Shown, view: str, found: Comparison, at_ms: float) -> None:
-    """Show a comparison, or what there is of it by now; ``at_ms`` is of its levels' steps."""
-    from kstoolkit.plots.axes import height  # noqa: PLC0415 - brings the plots along
-    from kstoolkit.plots.lab import (  # noqa: PLC0415 - as above
-        FIGURES,
-        plot_comparison,
-        plot_level_work,
-        plot_moments,
-        plot_step,
-        step_inches,
-    )
-
-    wide, low = 7.2, height(0, ["", "", ""])
-    if view in _COSTS:
-        rows = len(FIGURES[_COSTS[view]]) * (0.4 + len(found))
-        inches = wide, low + 0.17 * rows
-        shown.draw(lambda ax: plot_comparison(found, figures=_COSTS[view], ax=ax), inches)
-    elif view in _OVER_TIME:
-        shown.draw(lambda ax: plot_moments(found.series, figure=_OVER_TIME[view], ax=ax), (wide, 3))
-    elif view == STEPS and len(found.series):
-        moments = moments_at(found.series, at_ms)
-        inches = step_inches(moments, found.series)
-        shown.draw(lambda ax: plot_step(moments, among=found.series, ax=ax), inches)
-    elif view == _WORK:
-        inches = wide, height(len(found.levels), [""])
-        shown.draw(lambda ax: plot_level_work(found.levels, ax=ax), inches)
-    elif view == TABLE:
-        shown.put(_trials_table(found))
-    else:
-        shown.say("No moments yet.")
-
-
-def _trials_table(found: Comparison) -> Html:
-    if not len(found):
-        return Html()
-    from kstoolkit.plots.axes import with_unit  # noqa: PLC0415 - brings the plots along
-
-    texts = [{each.name: each.text for each in trial.figures()} for trial in found]
-    rows = [(with_unit(name), *(told[name] for told in texts)) for name in _TABLED]
-    rows.append(("stopped by", *(trial.stopped_by or "nothing" for trial in found)))
-    names = ["figure", *(isolated(_short_name(trial.profile)) for trial in found)]
-    more = len(found[0].figures()) - len(_TABLED)
-    note = f"{counted(len(found), 'trials')}; comparison.to_pandas() has {more} figures more"
-    return table_html(names, rows, note)
-
-
-def _short_name(name: str) -> str:
+def _short(name: str) -> str:
     """Return the name of a profile as a label or a sentence has it."""
     ends = name if len(name) <= 2 * _LONGEST_NAME else name[:_LONGEST_NAME] + name[-_LONGEST_NAME:]
-    seen = plain(ends)
-    if len(seen) <= _LONGEST_NAME:
-        return seen
-    half = _LONGEST_NAME // 2
-    return f"{seen[:half]}…{seen[1 - half :]}"
+    seen, half = plain(ends), _LONGEST_NAME // 2
+    return seen if len(seen) <= _LONGEST_NAME else f"{seen[:half]}…{seen[1 - half :]}"
 
 
-_MOST = 10**12
-_KIND_PX = 232
-_WHOLE = {
-    "writes": ("Writes", 1, "How many rows to write"),
-    "keys": ("Keys", 1, "Among how many keys"),
-    "value_bytes": ("Value bytes", 1, "How large the values are"),
-    "seed": ("Seed", 0, "The same seed gives the same rows"),
-}
-_PACE = "A pace to hold; 0: as fast as RocksDB takes them"
-_PARTS = {
-    "reads_per_write": ("Reads/write", _MOST, 0.1, "How many gets stand by a write"),
-    "absent_share": ("Absent share", 1, 0.1, "Which share of the gets asks for an absent key"),
-    "writes_per_second": ("Writes/s", _MOST, 1_000, _PACE),
-}
 _OF_ROWS = ("writes", "keys", "value_bytes")  # what rows that are replayed bring with them
-
-
-def _look(label: str, tooltip: str | None = None, width_px: int = 172) -> dict[str, Any]:
-    return field_look(label, 86, width_px, tooltip)
-
-
-class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
-    """A control for each field of a workload; one that replays rows keeps them."""
-
-    def __init__(self, workload: Workload) -> None:
-        self._first = workload
-        replayed = workload.kind == REPLAYED
-        kinds = (REPLAYED,) if replayed else KINDS
-        look = _look("Workload", width_px=_KIND_PX)
-        kind = Dropdown(options=kinds, value=workload.kind, disabled=replayed, **look)
-        self.controls: dict[str, Widget] = {"kind": kind}
-        for name, (label, least, tip) in _WHOLE.items():
-            value, fixed = getattr(workload, name), replayed and name in _OF_ROWS
-            self.controls[name] = BoundedIntText(
-                value=value, min=least, max=max(_MOST, value), disabled=fixed, **_look(label, tip)
-            )
-        for name, (label, most, step, tip) in _PARTS.items():
-            value = getattr(workload, name) or 0
-            self.controls[name] = BoundedFloatText(
-                value=value, min=0, max=max(most, value), step=step, **_look(label, tip)
-            )
-        super().__init__(list(self.controls.values()))
-        self.add_class("kst-wraps")
-
-    def workload(self) -> Workload:
-        told = {name: control.value for name, control in self.controls.items()}
-        pace = told["writes_per_second"] or None
-        return replace(self._first, **told | {"writes_per_second": pace})
-
-    def take(self, workload: Workload) -> None:
-        """Show the fields of a workload, but for rows that are replayed."""
-        for name, control in self.controls.items():
-            control.value = getattr(workload, name) or 0
-
-
-class _ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
-    """A box to tick for each profile."""
-
-    def __init__(self, profiles: Sequence[str | Profile]) -> None:
-        own = {each.name: each for each in chosen_profiles(profiles)}
-        self._offered: dict[str, str | Profile] = {**own}
-        self._offered |= {name: name for name in profile_names() if name not in own}
-        self.boxes = {
-            name: tick_box(_short_name(name), value=name in own) for name in self._offered
-        }
-        super().__init__(list(self.boxes.values()))
-        self.add_class("kst-wraps")
-
-    def choose(self, *names: str) -> None:
-        for name in names:
-            if name not in self.boxes:
-                message = f"No profile {name!r:.80} is offered."
-                raise ConfigurationError(message, hint=f"There are {', '.join(self.boxes)}.")
-        for name, box in self.boxes.items():
-            box.value = name in names
-
-    def names(self) -> list[str]:
-        return [name for name, box in self.boxes.items() if box.value]
-
-    def profiles(self) -> list[str | Profile]:
-        return [self._offered[name] for name in self.names()]
-
-
-_WIDE_PX = 348
+_OF_GETS = ("reads_per_write", "absent_share", "writes_per_second", "seed")
 _LOOK_SECONDS = 1.0
 """How often a running trial is drawn: more often would take from it what is measured."""
 
@@ -269,38 +197,24 @@ class CompactionLab(Panel):
         folder: str | os.PathLike[str] | None = None,
     ) -> None:
         given = workload if isinstance(workload, Comparison) else None
-        self._folder = folder
-        self._drawing = Lock()
-        self._said, self._shown = Shown(), Shown()
+        self.workload = _workload(workload)
+        self._limits = {"seconds": seconds, "disk_bytes": disk_bytes}
+        self._folder, self._at_ms, self._drawing = folder, float("inf"), RLock()
+        names = profile_names()
+        tried = [each.profile for each in given or () if each.profile in names] or names[:2]
+        begun = chosen_profiles(tried if profiles is None else profiles)
+        own: dict[str, str | Profile] = {each.name: each for each in begun}
+        self._offered = own | {name: name for name in names if name not in own}
+        self._chosen = [*own]
+        places = ("workload", "profiles", "run", "said", "courses", "step", "levels", "trials")
+        self.face = Face([places], self._heard)
         self._trying = _Trying(given, self._tell, self._conclude)
-        self._looking, self._opening = Background(self._said.say), Newest(self._said.say)
-        self.profiles = _ProfileChoice(_first(given) if profiles is None else profiles)
-        self.form = _WorkloadForm(_workload(workload))
-        self._make_controls(seconds, disk_bytes)
-        super().__init__("Compaction lab", self._rows(), self._static)
-        for end in (self._trying.close, self._looking.close, self.replay.stop, self._opening.stop):
-            self.on_close(end)
-        if given is not None:
-            self.replay.take(step_times(given.series))
-        self._opening.ask(self._show)
-        self._opening.wait(FIRST_LOOK_SECONDS)
-
-    def _make_controls(self, seconds: float, disk_bytes: int) -> None:
-        self.seconds = BoundedFloatText(value=seconds, min=0.1, max=1e6, **_look("Seconds"))
-        disk_mb = max(disk_bytes >> 20, 1)
-        self.disk = BoundedIntText(value=disk_mb, min=1, max=1 << 40, **_look("Disk, MiB"))
-        self.button = button("Run", "Try the chosen profiles", self.run)
-        self.cancelling = button("Cancel", "End the trials", self.cancel)
-        self.cancelling.disabled = True
-        self.bar = FloatProgress(max=1.0, **_look("Progress", width_px=_WIDE_PX))
-        self.view = Dropdown(options=VIEWS, **_look("Show", width_px=_WIDE_PX))
-        self.replay = Replay(self._show, self._said.say)
-        self.view.observe(self._show, "value")
-
-    def _rows(self) -> list[Any]:
-        trying = wrapping(self.seconds, self.disk, self.button, self.cancelling)
-        looking = wrapping(self.view, self.replay)
-        return [self.form, self.profiles, trying, self.bar, self._said, looking, self._shown]
+        self._looking = Background(self._tell)
+        super().__init__("Compaction lab", [self.face], self._static)
+        self.on_close(self._trying.close)
+        self.on_close(self._looking.close)
+        self._tell("" if given else "Choose a workload and profiles, and press Run.")
+        self._show()
 
     @property
     def comparison(self) -> Comparison | None:
@@ -311,210 +225,234 @@ class CompactionLab(Panel):
         return self._trying.comparison
 
     def set(self, **fields: Any) -> None:
-        """Change fields of the workload; what makes no sense is said, and changes nothing."""
-        with self._said.telling():
-            self.form.take(replace(self.form.workload(), **fields))
+        """Change the workload, or limits; what makes no sense is said, and changes nothing."""
+        with self.face.telling("said"):
+            self._set(fields)
+
+    def _set(self, fields: dict[str, Any]) -> None:
+        limits = {name: fields.pop(name) for name in self._limits.keys() & fields.keys()}
+        self.workload = replace(self.workload, **fields)
+        self._limits |= limits
+        self._offer()
 
     def choose(self, *profiles: str) -> None:
         """Choose these of the profiles that are offered, and no others; else it is said."""
-        with self._said.telling():
-            self.profiles.choose(*profiles)
+        wrong = [name for name in profiles if name not in self._offered]
+        if wrong:
+            there = ", ".join(map(_short, self._offered))
+            self._tell(f"No profile {wrong[0]!r:.80} is offered. There are {there}.")
+            return
+        self._chosen = [name for name in self._offered if name in profiles]
+        self._offer()
 
     def run(self) -> None:
         """Try the chosen profiles, one after the other, unless some are being tried."""
-        with self._said.telling():
-            self._run(self.form.workload())
-
-    def _run(self, workload: Workload) -> None:
-        if self._trying.is_running or self.is_closed:
-            return
-        self.replay.pause()
-        self._set_running(running=True)
-        self._looking.every(_LOOK_SECONDS, self._show)
-        self._trying.start(
-            workload,
-            self.profiles.profiles(),
-            seconds=self.seconds.value,
-            disk_bytes=self.disk.value << 20,
-            folder=self._folder,
-        )
+        if not (self._trying.is_running or self.is_closed):
+            self._at_ms, chosen = float("inf"), [self._offered[name] for name in self._chosen]
+            self._trying.start(self.workload, chosen, folder=self._folder, **self._limits)
+            self._looking.every(_LOOK_SECONDS, self._show)
 
     def cancel(self) -> None:
-        """End the trials; those that have ended are kept."""
-        self._trying.cancel()
+        """End the trials; those that have ended are kept, and what was seen of the others."""
+        self._trying.cancelled.set()
+
+    def step(self, at_ms: float) -> None:
+        """Look at the levels as they were after so many milliseconds."""
+        self._at_ms = at_ms
+        self._show_levels()
 
     def wait(self) -> None:
-        """Wait until what was given is drawn, and the trials have ended."""
-        self._opening.wait()
+        """Wait until the trials have ended."""
         self._trying.wait()
 
     def __repr__(self) -> str:
         return f"CompactionLab({self._told()})"
 
     def _told(self) -> str:
-        controls = self.form.controls
-        writes = counted(controls["writes"].value, "writes")
-        tried = self._trying.names or self.profiles.names()
-        chosen = ", ".join(_short_name(name) for name in tried)
-        what = f"{controls['kind'].value}, {writes}"
-        return f"{what}; {chosen or 'no profiles'}: {self._trying.state}"
+        chosen = ", ".join(map(_short, self._trying.names or self._chosen)) or "no profiles"
+        writes = counted(self.workload.writes, "writes")
+        return f"{self.workload.kind}, {writes}; {chosen}: {self._trying.state}"
 
-    def _set_running(self, *, running: bool) -> None:
-        self.button.disabled, self.cancelling.disabled = running, not running
+    def _heard(self, told: dict[str, Any]) -> None:
+        match told:
+            case {"field": ["step", _, int(at_ms)]}:
+                self.step(at_ms)
+            case {"at": [_, float() | int() as seconds]}:
+                self.step(seconds * 1e3)
+            case {"field": [_, str(name), str(text)]}:
+                self._tell("")
+                with self.face.telling("said"):
+                    self._set({name: _read(name, text)})
+                self.face.put("workload", self._form({name: text}))  # so that it is put back
+                self._offer()
+            case {"pressed": ["profiles", str(name)]}:
+                self.choose(*({*self._chosen} ^ {name}))
+            case {"pressed": ["run", "run"]}:
+                self.run()
+            case {"pressed": ["run", _]}:
+                self.cancel()
 
-    def _tell(self, sentence: str, share: float) -> None:
-        self._said.say(sentence)
-        self.bar.value = share
+    def _tell(self, sentence: str, share: float | None = None) -> None:
+        self.face.put("said", parts.said(sentence, share))
 
     def _conclude(self) -> None:
         """Show what came of it; in the thread of the trials."""
         self._looking.stop()
-        found = self._trying.found()
-        self.replay.take(step_times(found.series if found else ()))
-        self._set_running(running=False)
         self._show()
 
-    def _show(self, _: object = None) -> None:
-        found, running = self._trying.found(), self._trying.is_running
-        view = self.view.value
-        if running and view not in _OVER_TIME:  # others need trials that have ended
-            view = STEPS
-        replays = view == STEPS and not running
-        self.replay.layout.display = "" if replays else "none"
-        if found is None:
-            self._shown.say("Choose a workload and profiles, and press Run.")
-            return
-        with self._drawing:  # in the thread of whoever asks: one after the other
-            _show_view(self._shown, view, found, self.replay.at_ms if replays else math.inf)
+    def _offer(self) -> None:
+        """Show the controls as they stand."""
+        running = self._trying.is_running
+        chips = [
+            {"name": name, "label": _short(name), "pressed": name in self._chosen, "chip": True}
+            for name in self._offered
+        ]
+        run = {"name": "run", "label": "Run", "disabled": running}
+        cancel = {"name": "cancel", "label": "Cancel", "disabled": not running}
+        self.face.show(
+            workload=self._form({}),
+            profiles=parts.buttons("Profiles", *chips, head=True),
+            run=parts.buttons("Trials", run, cancel),
+        )
+
+    def _form(self, typed: dict[str, str]) -> Part:
+        replayed = self.workload.kind == REPLAYED
+        kinds = [(each, each) for each in ((REPLAYED,) if replayed else KINDS)]
+        look = {"type": "choice", "options": kinds, "disabled": replayed}
+        made = [parts.field("kind", "Workload", self.workload.kind, **look)]
+        for name in (*_OF_ROWS, *_OF_GETS, *self._limits):
+            value = self._limits.get(name, getattr(self.workload, name, None))
+            text, fixed = typed.get(name, _typed(name, value)), replayed and name in _OF_ROWS
+            label = capital(name.replace("disk_bytes", "disk").replace("_", " "))
+            made.append(parts.field(name, label, text, disabled=fixed))
+        return parts.form("Workload", *made)
+
+    def _show(self) -> None:
+        with self._drawing, self.face.hold_sync():
+            found = self._trying.found()
+            of = _courses_of(found)
+            self._offer()
+            self.face.put("courses", _lines(of, is_running=self._trying.is_running))
+            self.face.put("trials", _trials(found, of, self._trying.state.partition(" ")[0]))
+            self._show_levels()
+
+    def _show_levels(self) -> None:
+        found = self._trying.found()
+        of = _courses_of(found)
+        times = max(
+            ([some[-1].at_ms for some in each] for each in of.values()), key=max, default=[]
+        )
+        if times:
+            at = min(times, key=lambda each: abs(each - min(self._at_ms, times[-1])))
+            options = [(each, f"{each / 1e3:.2f} s") for each in times]
+            slider = parts.field("at", "Levels after", at, type="slider", options=options)
+            step = {} if self._trying.is_running else parts.form("Step", slider)
+            self.face.show(step=step, levels=_levels(found, of, at))
+            self.face.mark("courses", at / 1e3)
 
     def _static(self) -> Html:
+        from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
+
         found = self._trying.found()
-        told = element("p", f"{self._told()}.")
-        if found is None or self.view.value == TABLE:
-            return joined(told, self._shown.html())
-        return joined(told, self._shown.html(), _trials_table(found))
+        drawn = (picture(each.plot) for each in (found, found.series) if len(each))
+        return joined(element("p", f"{self._told()}."), self.face.still(), *drawn)
+
+
+def _typed(name: str, value: float | None) -> str:
+    if name == "disk_bytes":
+        return format_bytes(value)
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def _read(name: str, text: str) -> Any:
+    """Return what somebody types into a field."""
+    if name in {"kind", "disk_bytes"}:
+        return text if name == "kind" else parse_bytes(text)
+    number = parse_count(text) if text.strip() not in {"", "0"} else 0
+    told = int(number) if number == int(number) else number
+    return None if name == "writes_per_second" and not told else told
 
 
 def _workload(given: object) -> Workload:
-    match given:
-        case Workload():
-            return given
-        case Comparison():
-            return given.workload
-        case str():
-            return Workload(given)
-        case None:
-            return Workload()
+    if given is None or isinstance(given, str):
+        return Workload(given or "uniform")
+    if isinstance(given, Workload | Comparison):
+        return given if isinstance(given, Workload) else given.workload
     message = f"A lab can't begin with {given!r:.80}."
     hint = "Give a Workload, the kind of one, or what compare_profiles() returned."
     raise ConfigurationError(message, hint=hint)
-
-
-def _first(given: Comparison | None) -> list[str]:
-    """Return the names of the profiles of a comparison that have one for everybody, or two."""
-    tried = [each.profile for each in given or () if each.profile in profile_names()]
-    return tried or ["kafka_streams", "spark"]
-
-
-_RUNNING = "running"
 
 
 class _Trying(Listener):
     """A comparison in a thread, and what is known of it by now."""
 
     def __init__(
-        self,
-        given: Comparison | None,
-        tell: Callable[[str, float], object],
-        ended: Callable[[], object],
+        self, given: Comparison | None, tell: Callable[..., object], ended: Callable[[], object]
     ) -> None:
-        self.comparison = given
+        self.comparison, self._moments = given, [] if given is None else [*given.series]
+        self._workload = Workload() if given is None else given.workload
         self.state = "not run yet" if given is None else counted(len(given), "trials")
-        self.is_running = False
-        self._tell, self._ended = tell, ended
-        self._moments: list[Moment] = [] if given is None else [*given.series]
-        self._background = Background(lambda sentence: self._tell(sentence, 0))
-        self._stop: Event | None = None
         self.names = [each.profile for each in given or ()]
-        self._workload: Workload | None = None if given is None else given.workload
-        self._is_cancelled = self._is_closed = False
+        self.is_running, self.cancelled, self._stop = False, Event(), Event()
+        self._tell, self._ended, self._background = tell, ended, Background(tell)
 
     def start(self, workload: Workload, profiles: Sequence[str | Profile], **limits: Any) -> None:
-        """Begin to compare, unless that goes on already."""
-        if self.is_running or self._is_closed:
-            return
+        """Begin to compare."""
         self._background.wait()  # for the end of one before
         self.comparison, self._moments, self.names = None, [], []
-        self._workload, self._is_cancelled = workload, False
-        self.state, self.is_running = _RUNNING, True
-        self._background.start(lambda stop: self._compare(stop, workload, profiles, limits))
-
-    def cancel(self) -> None:
-        self._is_cancelled = True
+        self._workload, self.state, self.is_running = workload, "running", True
+        self.cancelled.clear()
+        self._background.start(partial(self._compare, profiles, limits))
 
     def close(self) -> None:
-        self._is_closed = True
         self._background.close()
 
     def wait(self) -> None:
         while self._background.is_busy:
             self._background.wait()
 
-    def found(self) -> Comparison | None:
-        """Return what is known by now: trials that have ended, moments of all; None: nothing."""
-        if self._workload is None:
-            return None
-        known: Sequence[Any] = self.comparison or ()
+    def found(self) -> Comparison:
+        """Return what is known by now: trials that have ended, and moments of all."""
         levels = Records((), "levels") if self.comparison is None else self.comparison.levels
-        moments = Records(list(self._moments), "moments")
-        return Comparison(self._workload, list(known), moments, levels)
+        moments = Records([*self._moments], "moments")
+        return Comparison(self._workload, [*(self.comparison or ())], moments, levels)
 
     def begin(self, workload: Workload, profiles: Sequence[str]) -> None:
         self._workload, self.names = workload, list(profiles)
 
     def hear(self, moment: Moment) -> None:
         self._moments.append(moment)
-        writes = self._workload.writes if self._workload else moment.writes
-        before, tried = self.names.index(moment.profile), len(self.names)
+        writes, before = self._workload.writes, self.names.index(moment.profile)
         by_now = f"{moment.writes:,} of {writes:,} writes"
         done = "all written" if moment.writes >= writes else by_now
-        name = _short_name(moment.profile)
-        said = f"Trial {before + 1} of {tried}, {name}: {done}."
-        self._tell(said, (before + min(moment.writes / writes, 1)) / tried)
+        said = f"Trial {before + 1} of {len(self.names)}, {_short(moment.profile)}: {done}."
+        self._tell(said, (before + min(moment.writes / writes, 1)) / len(self.names))
 
     def is_cancelled(self) -> bool:
-        return self._is_cancelled or (self._stop is not None and self._stop.is_set())
+        return self.cancelled.is_set() or self._stop.is_set()
 
-    def _compare(self, stop: Event, workload: Workload, profiles: Any, limits: Any) -> None:
+    def _compare(self, profiles: Sequence[str | Profile], limits: Any, stop: Event) -> None:
         from kstoolkit.rocksdb.lab.comparing import compare_profiles  # noqa: PLC0415 - only to try
 
         began, self._stop = monotonic(), stop
         try:
             self.comparison = compare_profiles(
-                workload, profiles, progress=False, listener=self, **limits
+                self._workload, profiles, progress=False, listener=self, **limits
             )
             self.state = counted(len(self.comparison), "trials")
-            self._tell(_told(self.comparison, monotonic() - began), 1)
+            self._tell(_told(self.comparison, monotonic() - began))
         except TrialFailed as failed:
-            self._keep(failed)
+            self.comparison, kept = failed.found, counted(len(failed.found or ()), "trials")
+            self.state = f"{'cancelled' if self.is_cancelled() else 'failed'} after {kept}"
+            self._tell(f"{failed} {kept} had ended before.")
         finally:
             self.is_running = False
-            self.state = "failed" if self.state == _RUNNING else self.state
+            self.state = "failed" if self.state == "running" else self.state
             self._ended()
-
-    def _keep(self, failed: TrialFailed) -> None:
-        self.comparison = failed.found
-        kept = len(failed.found or ())
-        cause = "cancelled" if self.is_cancelled() else "failed"
-        self.state = f"{cause} after {counted(kept, 'trials')}"
-        self._tell(f"{failed} {counted(kept, 'trials')} had ended before.", 0)
 
 
 def _told(found: Comparison, took_s: float) -> str:
-    stopped = [each for each in found if each.stopped_by]
     limits = {"time": "its time was up", "disk": "it took more disk than it may"}
-    whys = [
-        f"{_short_name(each.profile)} was stopped: {limits[each.stopped_by or '']}"
-        for each in stopped
-    ]
+    stopped = [each for each in found if each.stopped_by]
+    whys = [f"{_short(e.profile)} was stopped: {limits[e.stopped_by or '']}" for e in stopped]
     return "; ".join([f"{counted(len(found), 'trials')} in {took_s:.1f} s", *whys]) + "."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.markup import Html, joined, plain, shortened
+from kstoolkit.markup import Html, plain, shortened
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.memory.fitting import MemoryChange, smallest_change
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
@@ -26,7 +26,6 @@ from kstoolkit.views.parts import (
     table,
     words,
 )
-from kstoolkit.views.still import still
 from kstoolkit.widgets.panel import Face, Newest, Panel
 
 if TYPE_CHECKING:
@@ -275,7 +274,7 @@ class MemoryPanel(Panel):
 
     def _static(self) -> Html:
         with self._lock:
-            return joined(*(still(self.face.part(name)) for names in _COLUMNS for name in names))
+            return self.face.still()
 
 
 def _typed(name: str, value: Any) -> Any:

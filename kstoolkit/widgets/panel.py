@@ -10,9 +10,6 @@ What is shown is a plot, a table, a line of text; never markup from the data.
 A callback of a widget runs on the kernel's own thread, and nothing else runs meanwhile. So what
 takes its time goes to a thread, which touches traits of widgets and nothing else: what it prints
 would be lost, and what it raises too, hence an error becomes a text.
-
-ipywidgets' slider handle has no name for a screen reader: its label is tied to nothing focusable.
-So the keyboard and screen readers get a labelled list of the same values, and the mouse both.
 """
 
 from __future__ import annotations
@@ -24,120 +21,23 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from anywidget import AnyWidget
 from IPython.core.getipython import get_ipython
 from IPython.display import display
-from ipywidgets import HTML, Button, Checkbox, Dropdown, HBox, Layout, SelectionSlider, VBox, Widget
-from traitlets import Dict, List, dlink, link
+from ipywidgets import HTML, VBox, Widget
+from traitlets import Dict, List
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.markup import Html, element, joined
 from kstoolkit.records import Closing
-from kstoolkit.units import format_count
 from kstoolkit.views.parts import said, source
-from kstoolkit.views.still import text_table
+from kstoolkit.views.still import still
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from matplotlib.axes import Axes
+    from collections.abc import Callable, Iterator, Sequence
 
     from kstoolkit.views.parts import Part
 
 
-_LONGEST_CELL = 120
 FIRST_LOOK_SECONDS = 0.6
 """How long a cell may wait, so that its saved picture shows more than that it is being read."""
-
-
-def wrapping(*controls: Widget) -> HBox:
-    """Return controls beside each other, in as many rows as they need."""
-    row = HBox(controls)
-    row.add_class("kst-wraps")
-    return row
-
-
-def button(
-    description: str, tooltip: str | None, pressed: Callable[[], object], width: str | None = None
-) -> Button:
-    """Return a button that does something when it is pressed."""
-    made = Button(description=description, tooltip=tooltip, layout=Layout(width=width))
-    made.on_click(lambda _: pressed())
-    return made
-
-
-def tick_box(description: str, *, value: bool = False) -> Checkbox:
-    """Return a box to tick, as wide as what it says."""
-    layout = Layout(width="auto")
-    return Checkbox(value=value, description=description, indent=False, layout=layout)
-
-
-def field_look(
-    label: str, label_px: int, width_px: int, tooltip: str | None = None
-) -> dict[str, Any]:
-    """Return what a field is called and how it looks; its layout is hidden with no other's."""
-    style, layout = {"description_width": f"{label_px}px"}, Layout(width=f"{width_px}px")
-    return {"description": label, "tooltip": tooltip, "style": style, "layout": layout}
-
-
-def pictures(*shown: Shown) -> Html:
-    """Return what stands in some places, for a static page."""
-    return joined(*(each.html() for each in shown))
-
-
-class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
-    """A place for one plot, table or sentence at a time; what it shows is kept for static pages.
-
-    >>> shown = Shown()
-    >>> shown.say("no <b>findings</b>")
-    >>> shown.value
-    '<p role="status">no &lt;b&gt;findings&lt;/b&gt;</p>'
-    >>> shown.close()
-    """
-
-    def say(self, sentence: str) -> None:
-        """Show a sentence, in one line."""
-        self.value = element("p", " ".join(sentence.split()), role="status")
-
-    @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Say what goes wrong meanwhile, and let it be."""
-        try:
-            yield
-        except KstoolkitError as error:
-            self.say(str(error))
-
-    def draw(
-        self, draw: Callable[[Axes | None], object], size_inches: tuple[float, float] | None = None
-    ) -> None:
-        """Show a plot: ``record.plot``, at the size that suits it or at another."""
-        from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
-
-        self.value = picture(draw, size_inches)
-
-    def put(self, html: Html) -> None:
-        """Show markup that is safe as it stands."""
-        self.value = html
-
-    def html(self) -> Html:
-        """Return what is shown."""
-        return Html(self.value)
-
-
-def table_html(
-    names: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    note: str = "",
-    longest: int = _LONGEST_CELL,
-) -> Html:
-    """Return a table of texts; long ones lose their middle, whole numbers get separators.
-
-    >>> table_html(["user", "count"], [("<anna>", 1200)])[-88:]
-    '<tr><td><bdi>&lt;anna&gt;</bdi></td><td><bdi>1,200</bdi></td></tr></tbody></table></div>'
-    """
-    return text_table([names, *(map(_cell, row) for row in rows)], note, longest)
-
-
-def _cell(value: object) -> str:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return format_count(value) if whole else "" if value is None else str(value)  # type: ignore[arg-type]
 
 
 _LONGEST_WAIT_SECONDS = 10
@@ -265,77 +165,19 @@ class Newest:
         self._begin()
 
 
-_SLIDER_STYLE = """
-.kst-slider .noUi-handle { visibility: hidden; }
-.kst-slider .noUi-touch-area { visibility: visible; box-sizing: border-box; border-radius: 50%;
-  border: 1px solid var(--jp-border-color1, #bdbdbd);
-  background: var(--jp-layout-color1, #ffffff); }
-.kst-slider .noUi-handle:hover > .noUi-touch-area, .kst-slider .noUi-active > .noUi-touch-area {
-  background: var(--jp-brand-color1, #2196f3); }
-"""
-"""The handle, hidden, can't have the focus; what of it the mouse takes hold of is drawn instead."""
-
-
-class Slider(HBox):  # type: ignore[misc] # ipywidgets carries no types
-    """One of some values, chosen from a list that has a label, or by a slider.
-
-    ``continuous_update`` is whether values count on the way of the slider, too.
-
-    >>> look = field_look("Memtable size", 112, 232)
-    >>> size = Slider([("1 MiB", 1 << 20), ("2 MiB", 1 << 21)], look=look)
-    >>> size.choice.value = 1 << 21
-    >>> size.slider.index
-    1
-    >>> size.slider.index = 0
-    >>> size.choice.label
-    '1 MiB'
-    >>> size.close()
-    """
-
-    def __init__(
-        self,
-        options: Sequence[tuple[str, int]],
-        *,
-        look: dict[str, Any],
-        continuous_update: bool = True,
-    ) -> None:
-        self.choice = Dropdown(options=options, **look)
-        self.slider = SelectionSlider(
-            options=options,
-            readout=False,
-            continuous_update=continuous_update,
-            layout=Layout(width="144px", min_width="96px"),
-        )
-        self.slider.add_class("kst-slider")
-        dlink((self.choice, "options"), (self.slider, "options"))
-        link((self.choice, "index"), (self.slider, "index"))
-        super().__init__([self.choice, self.slider])
-
-
-_STYLE = (
-    """
+_STYLE = """
 .jp-OutputArea:has(.kst-panel) > .jp-OutputArea-child:has(.kst-static) { display: none; }
 .jp-OutputArea:not(:has(.kst-panel)) > :has(+ .jp-OutputArea-child .kst-beside) { display: none; }
 .kst-panel { max-width: 100%; gap: 6px; }
 .kst-panel h4, .kst-static h4 { margin: 2px 0 4px; }
-.kst-panel .kst-wraps { flex-flow: row wrap; gap: 4px 12px; align-items: center; }
-.kst-panel img, .kst-static img { max-width: 100%; height: auto; }
-.kst-panel table, .kst-static table {
-  border-collapse: collapse; font-size: 12px; line-height: 1.4; }
-.kst-panel th, .kst-panel td, .kst-static.kst-static table th, .kst-static.kst-static table td {
+.kst-static img { max-width: 100%; height: auto; }
+.kst-static table { border-collapse: collapse; font-size: 12px; line-height: 1.4; }
+.kst-static.kst-static table th, .kst-static.kst-static table td {
   padding: 2px 10px 2px 0; text-align: left; vertical-align: top; overflow-wrap: break-word; }
-.kst-panel .kst-facts td, .kst-static.kst-static .kst-facts table td { overflow-wrap: anywhere; }
-.kst-panel .kst-facts td:first-child { white-space: nowrap; }
-.kst-panel .kst-scrolls, .kst-static .kst-scrolls { overflow-x: auto; }
-.kst-panel caption, .kst-static caption { text-align: left; white-space: nowrap; }
-.kst-panel .widget-html, .kst-panel .widget-html-content { min-width: 0; max-width: 100%; }
-.kst-panel .widget-html-content { line-height: 1.45; }
-.kst-panel .widget-html-content p { margin: 0; }
-.kst-panel .widget-html:has(> .widget-html-content:empty) { display: none; }
+.kst-static .kst-scrolls { overflow-x: auto; }
+.kst-static caption { text-align: left; white-space: nowrap; }
 .kst-panel :focus-visible { outline: 2px solid #0072b2; outline-offset: 1px; }
 """
-    + _SLIDER_STYLE
-)
 
 
 _FACE = """
@@ -383,6 +225,16 @@ class Face(AnyWidget):
         with self._sending:
             setattr(self, name, part)
 
+    def show(self, **parts: Part) -> None:
+        """Show parts in their places, all of them in one message."""
+        with self.hold_sync():
+            for name, part in parts.items():
+                self.put(name, part)
+
+    def still(self) -> Html:
+        """Return what is shown, as HTML that stands still."""
+        return joined(*(still(self.part(name)) for names in self.columns for name in names))
+
     @contextmanager
     def hold_sync(self) -> Iterator[None]:
         """Send what is put meanwhile in one message; no other thread puts anything meanwhile."""
@@ -394,8 +246,8 @@ class Face(AnyWidget):
         part: Part = getattr(self, name)
         return part
 
-    def mark(self, name: str, row: int) -> None:
-        """Have a row of a table be the chosen one."""
+    def mark(self, name: str, row: float) -> None:
+        """Have a row of a table be the chosen one, or where charts stand."""
         with self._sending:
             self.chosen = self.chosen | {name: row}
 
@@ -493,94 +345,3 @@ def _display(bundle: dict[str, Any]) -> object:
 def _with_all_below(widget: Widget) -> list[Widget]:
     below = [each for child in getattr(widget, "children", ()) for each in _with_all_below(child)]
     return [*below, widget]
-
-
-_STEP_SECONDS = 0.25
-
-
-class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
-    """A slider over times, buttons that go a step on or back, and one that plays them.
-
-    ``show`` is called after each step, in a thread while it plays.
-
-    >>> replay = Replay(lambda: None, print)
-    >>> replay.take([0, 250, 500])
-    >>> replay.at_ms
-    500
-    >>> replay.step(-1)
-    >>> replay.choice.label
-    '0.25 s'
-    >>> replay.close()
-    """
-
-    def __init__(self, show: Callable[[], object], tell: Callable[[str], object]) -> None:
-        self._show = show
-        self._player = Background(tell)
-        look = {"description": "After", "layout": Layout(width="216px")}
-        slider = Slider([("0.00 s", 0)], look=look, continuous_update=False)
-        self.choice = slider.choice
-        self.button = button("Play", "Go through it step by step", self._play_or_pause, "92px")
-        self.back = button("Step back", "The step before", lambda: self.step(-1), "92px")
-        self.on = button("Step on", "The step after", lambda: self.step(+1), "92px")
-        self.choice.observe(self._stepped, "value")
-        super().__init__([slider, self.back, self.on, self.button])
-        self.add_class("kst-wraps")
-
-    @property
-    def at_ms(self) -> int:
-        """The time that is chosen."""
-        return int(self.choice.value)
-
-    @property
-    def is_playing(self) -> bool:
-        """Whether it goes on by itself."""
-        return self._player.is_busy
-
-    def take(self, times_ms: Sequence[int]) -> None:
-        """Take other times, and stand at the last of them; nothing is shown yet."""
-        self.pause()
-        self.choice.unobserve(self._stepped, "value")
-        self.choice.options = [(f"{each / 1e3:.2f} s", each) for each in times_ms]
-        self.choice.index = len(times_ms) - 1
-        self.choice.observe(self._stepped, "value")
-
-    def step(self, by: int) -> None:
-        """Go so many steps on, not beyond the last or the first; what plays is paused."""
-        self.pause()
-        last = len(self.choice.options) - 1
-        self.choice.index = min(max(self.choice.index + by, 0), last)
-
-    def play(self) -> None:
-        """Go on step by step, from the first one if the last is shown."""
-        if self._player.start(self._go_on):
-            self.button.description = "Pause"
-
-    def _play_or_pause(self) -> None:
-        if self.is_playing:
-            self.pause()
-        else:
-            self.play()
-
-    def pause(self) -> None:
-        """Stay at the step that is shown."""
-        self._player.stop()
-        self.button.description = "Play"
-
-    def stop(self) -> None:
-        """Stay at the step that is shown, for good."""
-        self._player.close()
-
-    def wait(self) -> None:
-        """Wait until it has been played, ten seconds at most."""
-        self._player.wait()
-
-    def _stepped(self, _: object) -> None:
-        self._show()
-
-    def _go_on(self, stop: Event) -> None:
-        last = len(self.choice.options) - 1
-        if self.choice.index == last:
-            self.choice.index = 0
-        while self.choice.index < last and not stop.wait(_STEP_SECONDS):
-            self.choice.index += 1
-        self.button.description = "Play"

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.markup import Html, joined, shortened
+from kstoolkit.markup import shortened
 from kstoolkit.plots.axes import image
 from kstoolkit.plots.drawing import drawer
 from kstoolkit.records import Record, Records, counted
 from kstoolkit.views.parts import picture, sentence
 from kstoolkit.views.records import figures_of, line_of, records_in, rows_of, words
-from kstoolkit.views.still import still
 from kstoolkit.widgets.panel import Face, Panel
 
 if TYPE_CHECKING:
@@ -41,12 +40,8 @@ class RecordPanel(Panel):
         self._parts = parts_of(record)
         kind = record.kind if type(record) is Records else type(record).__name__
         face = Face([[*self._parts]], lambda _: None)
-        for name, part in self._parts.items():
-            face.put(name, part)
-        super().__init__(words(kind), [face], self._static)
-
-    def _static(self) -> Html:
-        return joined(*map(still, self._parts.values()))
+        face.show(**self._parts)
+        super().__init__(words(kind), [face], face.still)
 
 
 def parts_of(record: Viewed) -> dict[str, Part]:

@@ -16,7 +16,6 @@ from kstoolkit.pipeline.status import RunState, RunWatch
 from kstoolkit.views.findings import People
 from kstoolkit.views.parts import badge, buttons, said, sentence
 from kstoolkit.views.runs import figures, letters, samples, tiles
-from kstoolkit.views.still import still
 from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Background, Face, Panel
 
 if TYPE_CHECKING:
@@ -267,7 +266,6 @@ class RunMonitor(Panel):
     def _static(self) -> Html:
         from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
 
-        names = [name for names in _COLUMNS for name in names]
         with self._lock:  # parts of one look
-            parts = [still(self.face.part(name)) for name in names]
-        return joined(*parts, Html() if self._status is None else picture(self._status.plot))
+            parts = self.face.still()
+        return joined(parts, Html() if self._status is None else picture(self._status.plot))

@@ -14,13 +14,12 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
-from kstoolkit.markup import Html, joined, plain, shortened
+from kstoolkit.markup import Html, plain, shortened
 from kstoolkit.records import Records, counted
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.growth import growth
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.views.parts import buttons, facts, said, seen, sentence, tabs
-from kstoolkit.views.still import still
 from kstoolkit.views.stores import (
     StoreTree,
     expired_share,
@@ -447,7 +446,7 @@ class StorePanel(Panel):
 
     def _static(self) -> Html:
         with self._lock:  # parts of one look
-            return joined(*(still(self.face.part(name)) for names in _COLUMNS for name in names))
+            return self.face.still()
 
 
 def _told(record: Viewed, *but: str) -> list[Part]:

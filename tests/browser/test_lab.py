@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.judged import serious
 from tests.browser.names import focusable
+from tests.browser.test_runmonitor import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,83 +38,133 @@ lab
 """
 
 
-def alt(panel: Locator, said: str) -> None:
-    """Wait until the picture that is shown says so."""
-    expect(panel.locator("img")).to_have_attribute("alt", re.compile(said), timeout=60_000)
+def charts(panel: Locator) -> Locator:
+    return panel.get_by_role("slider", name="Courses")
 
 
-def test_profiles_are_chosen_run_looked_at_and_replayed_with_mouse_and_keyboard(
+def at(panel: Locator) -> str:
+    """Return what the charts tell of where they stand."""
+    told = charts(panel).get_attribute("aria-valuetext")
+    assert told is not None
+    return told
+
+
+def test_profiles_are_chosen_run_and_looked_at_with_mouse_and_keyboard(
     lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path]
 ) -> None:
-    lab.write("compactionlab.ipynb", [CELL, "lab.form.workload()"])
+    lab.write("compactionlab.ipynb", [CELL, "lab.workload"])
     with lab.opened(browser, "compactionlab.ipynb") as page:
         lab.run_all(page)
         panel = page.locator(".kst-panel")
         expect(panel.get_by_text("Choose a workload and profiles, and press Run.")).to_be_visible()
-        screenshot(page, "compactionlab-before")
-        panel.get_by_label("Workload").select_option("time_ordered")
-        for label, typed in {"Writes": "30000", "Keys": "5000", "Value bytes": "120"}.items():
-            panel.get_by_label(label, exact=True).fill(typed)
-        for label, typed in {
-            "Reads/write": "0.2",
+        cell = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
+        panel.get_by_role("combobox", name="Workload").select_option("time_ordered")
+        shown = {
+            "Writes": "30k",
+            "Keys": "5,000",
+            "Value bytes": "400",
+            "Reads per write": "0.2",
             "Absent share": "0.5",
-            "Writes/s": "20000",
+            "Writes per second": "20000",
             "Seed": "11",
             "Seconds": "30",
-            "Disk, MiB": "512",
-        }.items():
+            "Disk": "512 MiB",
+        }
+        for label, typed in shown.items():
             panel.get_by_label(label, exact=True).fill(typed)
         page.keyboard.press("Tab")
-        panel.get_by_label("low_disk").focus()
+        shown |= {"Writes": "30,000", "Writes per second": "20,000", "Disk": "512.0 MiB"}
+        for label, text in shown.items():
+            expect(panel.get_by_label(label, exact=True)).to_have_value(text)
+        panel.get_by_label("Absent share").fill("7")
+        page.keyboard.press("Tab")
+        expect(panel.get_by_text("absent_share is 7")).to_be_visible()
+        expect(panel.get_by_label("Absent share")).to_have_value("0.5")
+        panel.get_by_role("button", name="low_disk").focus()
+        before = page.evaluate(cell)
         page.keyboard.press("Space")
-        panel.get_by_label("low_disk").uncheck()
-        panel.get_by_role("button", name="Run").click()
+        expect(panel.get_by_role("button", name="low_disk")).to_have_attribute(
+            "aria-pressed", "true"
+        )
+        panel.get_by_role("button", name="low_disk").click()
+        panel.get_by_role("button", name="Run").focus()
+        page.keyboard.press("Enter")
         expect(panel.get_by_role("button", name="Run")).to_be_disabled()
-        alt(panel, "^After .* with level$")
+        expect(panel.get_by_role("progressbar", name="Done")).to_be_visible()
         expect(panel.get_by_text("2 trials in")).to_be_visible(timeout=60_000)
-        alt(panel, "^Least of 2 profiles: write amplification")
-        panel.locator("img, table").first.scroll_into_view_if_needed()
-        screenshot(page, "compactionlab-amplification")
-        panel.get_by_label("Show").select_option("Stalls")
-        alt(panel, "stall")
-        panel.get_by_label("Show").select_option("Levels, step by step")
-        alt(panel, "^After .* with level; .*<i>.U.202E")
-        last = str(panel.locator("img").get_attribute("alt"))
+        assert page.evaluate(cell) == before
         assert not [role for role, name in focusable(page) if not name]
-        panel.get_by_label("After").focus()
-        for key in ("Space", "Home", "Enter"):
+        whole(page, panel)
+        screenshot(page, "compactionlab-1280-light")
+        assert serious(page, ".kst-view") == []
+        expect(panel.get_by_role("columnheader").nth(2)).to_contain_text("<i>[U+202E]'")
+
+
+def test_one_line_goes_through_all_charts_and_the_levels_are_those_of_its_moment(
+    lab: Lab, browser: Browser
+) -> None:
+    paced = CELL.replace("keys=10_000", "keys=10_000, writes_per_second=10_000")
+    lab.write("crossed.ipynb", [paced, "lab.run()\nlab.wait()"])
+    with lab.opened(browser, "crossed.ipynb", dark=True) as page:
+        lab.run_all(page)
+        panel = page.locator(".kst-panel")
+        expect(panel.get_by_text("2 trials in")).to_be_visible(timeout=60_000)
+        cell = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
+        charts(panel).focus()
+        before = page.evaluate(cell)
+        for key in ("Home", "ArrowRight", "ArrowDown"):
+            told = at(panel)
             page.keyboard.press(key)
-        alt(panel, "^After 0")
-        panel.get_by_role("button", name="Step on").press("Enter")
-        expect(panel.get_by_label("After").locator("option:checked")).to_have_text("0.25 s")
-        panel.get_by_role("button", name="Play").press("Enter")
-        expect(panel.get_by_role("button", name="Pause")).to_be_visible()
-        expect(panel.locator("img")).to_have_attribute("alt", last, timeout=60_000)
-        expect(panel.get_by_role("button", name="Play")).to_be_visible()
-        panel.locator("img, table").first.scroll_into_view_if_needed()
-        screenshot(page, "compactionlab-levels")
-        panel.get_by_label("Show").select_option("Table")
-        expect(panel.locator("th").nth(2)).to_contain_text("<i>[U+202E]'")
-        panel.locator("img, table").first.scroll_into_view_if_needed()
-        screenshot(page, "compactionlab-table")
+            assert at(panel) != told
+        expect(panel.get_by_role("tooltip")).to_be_hidden()
+        assert page.evaluate(cell) == before
+        assert re.match(r"[\w ]+ at \d+\.\d\d s: level .*, <i>\[U\+202E\]", at(panel))
+        steps = panel.get_by_label("Levels after")
+        page.keyboard.press("Enter")
+        place = at(panel).split(" at ")[1].split(":")[0]
+        expect(steps).to_have_attribute("aria-valuetext", place)
+        first = panel.locator(".track").first.get_attribute("aria-label")
+        steps.focus()
+        page.keyboard.press("End")
+        expect(panel.locator(".track").first).not_to_have_attribute("aria-label", str(first))
+        expect(panel.locator(".lines .told, .lines output")).to_contain_text("at ")
+        box = panel.locator(".chart svg").nth(1).bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 20)
+        crossed = panel.locator(".chart .cross")
+        expect(crossed).to_have_count(panel.locator(".chart").count())
+        assert len({each.get_attribute("x1") for each in crossed.all()}) == 1
+        page.mouse.click(box["x"] + box["width"] * 0.4, box["y"] + 20)
+        expect(panel.locator(".track").first).not_to_have_attribute("aria-label", str(first))
 
 
-def test_trials_are_cancelled_in_a_narrow_dark_window_while_cells_go_on(
-    lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path]
+@pytest.mark.parametrize(("width", "dark"), [(1280, True), (800, True), (740, False)])
+def test_trials_are_cancelled_while_cells_go_on_and_it_fits(
+    lab: Lab,
+    browser: Browser,
+    screenshot: Callable[[Page, str], Path],
+    width: int,
+    *,
+    dark: bool,
 ) -> None:
     endless = CELL.replace("writes=20_000", "writes=10**9")
     lab.write("cancelled.ipynb", [endless, "lab.run()\nprint('went on')"])
-    with lab.opened(browser, "cancelled.ipynb", dark=True, width=800) as page:
+    with lab.opened(browser, "cancelled.ipynb", dark=dark, width=width) as page:
+        page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
         lab.run_all(page)
         expect(page.get_by_text("went on", exact=True)).to_be_visible()
         panel = page.locator(".kst-panel")
         expect(panel.get_by_text("Trial 1 of 2, level:")).to_be_visible()
-        alt(panel, "^After .* with level$")
-        panel.locator("img, table").first.scroll_into_view_if_needed()
-        screenshot(page, "compactionlab-running-dark-800")
+        expect(panel.locator(".chart").first).to_be_visible(timeout=20_000)
+        panel.get_by_role("button", name="low_disk").focus()
+        page.wait_for_timeout(1_500)
+        expect(panel.get_by_role("button", name="low_disk")).to_be_focused()
         panel.get_by_role("button", name="Cancel").click()
         expect(panel.get_by_text("'level' was cancelled. 0 trials had ended")).to_be_visible()
         expect(panel.get_by_role("button", name="Cancel")).to_be_disabled()
         expect(panel.get_by_role("button", name="Run")).to_be_enabled()
-        wide = "node => node.scrollWidth <= node.clientWidth + 1"
-        assert panel.evaluate(wide), "nothing is wider than the panel"
+        expect(panel.get_by_role("grid", name="Trials")).to_contain_text("unknown")
+        whole(page, panel)
+        screenshot(page, f"compactionlab-cancelled-{width}-{'dark' if dark else 'light'}")
+        assert panel.evaluate("e => e.scrollWidth - e.clientWidth") <= 1
+        assert serious(page, ".kst-view") == []

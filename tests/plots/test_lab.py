@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.lab import _MOST_TRIALS, FIGURES, plot_step, step_inches
+from kstoolkit.plots.lab import FIGURES
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.lab.results import Comparison, Moment
@@ -192,12 +192,6 @@ HELD = Moment(
 EMPTY = replace(HELD, at_ms=0, writes=0, level0_files=0, level_files=(), level_bytes=())
 
 
-def step(*moments: Moment, among: tuple[Moment, ...] = ()) -> Any:
-    from kstoolkit.plots.axes import new_axes
-
-    return plot_step(moments, among=among, ax=new_axes(None, step_inches(moments, among)))
-
-
 def test_a_moment_shows_its_levels() -> None:
     axes: Any = HELD.plot()
     assert stays_inside(axes)
@@ -207,42 +201,22 @@ def test_a_moment_shows_its_levels() -> None:
     assert "54,000 writes, 64.0 KiB in memtables, 1.0 MiB to compact" in axes.get_xlabel()
 
 
-def test_real_moments_of_two_trials_stand_beside_each_other() -> None:
-    found = compared()
-    last = [[each for each in found.series if each.profile == t.profile][-1] for t in found]
-    axes = step(*last, among=tuple(found.series))
-    assert stays_inside(axes)
-    assert legend(axes) == ["level", "universal"]
-    assert sorted(lengths(axes)) == sorted(size for m in last for size in m.level_bytes if size)
-    assert len({(patch.get_facecolor(), patch.get_hatch()) for patch in axes.patches}) == 2
-
-
-def test_every_step_has_the_same_axes() -> None:
-    later = replace(HELD, level_files=(0, 0, 0, 1_200), level_bytes=(0, 0, 0, 40 << 20))
-    steps = [step(each, among=(EMPTY, HELD, later)) for each in (EMPTY, HELD, later)]
-    assert len({axes.get_xlim() for axes in steps}) == 1
-    assert len({axes.figure.get_size_inches()[1] for axes in steps}) == 1
-    assert all(row_names(axes) == ["L0", "L1", "L2", "L3"] for axes in steps)
-    assert all(stays_inside(axes) for axes in steps)
+def test_real_moments_have_a_bar_for_each_level_that_holds_something() -> None:
+    for moment in {each.profile: each for each in compared().series}.values():
+        axes: Any = drawn(moment.plot())
+        assert stays_inside(axes)
+        assert lengths(axes) == [size for size in moment.level_bytes if size]
 
 
 def test_a_store_without_files_has_empty_levels() -> None:
-    axes: Any = drawn(step(EMPTY))
+    axes: Any = drawn(EMPTY.plot())
     assert seen(axes) == "After 0.00 s: 0 B in 0 files with level"
     assert row_names(axes) == ["L0"]
     assert not texts(axes)
 
 
-def test_many_trials_are_thinned_and_that_is_said() -> None:
-    many = [replace(HELD, profile=f"profile {number}") for number in range(9)]
-    axes = step(*many)
-    assert legend(axes) == [f"profile {number}" for number in range(_MOST_TRIALS)]
-    assert "the first 6 of 9 trials are drawn" in axes.get_xlabel()
-    assert stays_inside(axes)
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_text(name: str) -> None:
-    axes = step(replace(HELD, profile=name), replace(HELD, profile="other"))
+    axes: Any = replace(HELD, profile=name).plot()
     assert stays_inside(axes)
     assert len(seen(axes)) < 140

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kstoolkit.pipeline.batches import MicroBatch
-from kstoolkit.plots.lab import FIGURES
-from kstoolkit.widgets.lab import _COSTS
 from tests.plots.made import found, made_run
 
 if TYPE_CHECKING:
@@ -62,6 +60,10 @@ PANELS = {
         "import kstoolkit as kst\nkst.explore('low_disk')",
         {PLOTS, TABLES, SPARK, ROCKSDB},
     ),
+    "a plan of capacity": (
+        "import kstoolkit as kst\nkst.explore(kst.plan_capacity(rate=1e6))",
+        {PLOTS, TABLES, SPARK},
+    ),
     "the lab": (
         "from kstoolkit.widgets.lab import CompactionLab\nCompactionLab()",
         {PLOTS, TABLES, SPARK, ROCKSDB},
@@ -81,7 +83,3 @@ def test_a_panel_appears_without_what_its_first_picture_does_not_need(
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == []
-
-
-def test_the_lab_offers_all_groups_of_figures_that_can_be_drawn() -> None:
-    assert set(_COSTS.values()) == set(FIGURES)

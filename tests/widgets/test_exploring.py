@@ -12,6 +12,7 @@ import pytest
 from rocksdict import Options, Rdict
 
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.operations.capacity import plan_capacity
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.lab.results import Comparison
 from kstoolkit.rocksdb.lab.workloads import Workload
@@ -133,12 +134,12 @@ def test_what_is_not_there_is_said(store: Path) -> None:
 def test_each_panel_is_made(run: Run, store: Path) -> None:
     things = (run, run.findings, store, store.parent, "spark", plan_memory("spark"), Workload())
     made = []
-    for thing in things:
+    for thing in (*things, plan_capacity(rate=1e6)):
         with explore(thing) as panel:
             made.append(type(panel).__name__)
     assert made == [
         *("FindingsPanel", "FindingsPanel", "StorePanel", "StorePanel"),
-        *("ProfilePanel", "MemoryPanel", "CompactionLab"),
+        *("ProfilePanel", "MemoryPanel", "CompactionLab", "CapacityPanel"),
     ]
 
 

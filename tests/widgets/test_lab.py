@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -12,7 +12,8 @@ import pytest
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from kstoolkit.rocksdb.lab.workloads import Workload
-from kstoolkit.widgets.lab import STEPS, TABLE, VIEWS, CompactionLab, moments_at, step_times
+from kstoolkit.views.still import still
+from kstoolkit.widgets.lab import CompactionLab
 from tests.rocksdb.lab.smallprofile import LEVEL
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.rocksdb.lab.results import Comparison
+    from kstoolkit.views.parts import Part
 
 UNIVERSAL = LEVEL.changed(name="universal", compaction_style="universal")
 SMALL = Workload(writes=20_000, keys=10_000)
@@ -37,10 +39,41 @@ def endless(tmp_path: Path) -> Iterator[CompactionLab]:
         yield lab
 
 
-def alt(lab: CompactionLab) -> str:
-    """Return what the picture that is shown says it shows."""
-    found = re.search(r'alt="([^"]*)"', lab._shown.value)
-    return found[1] if found else ""
+def hear(lab: CompactionLab, **told: Any) -> None:
+    """Tell a lab what its view sends."""
+    lab.face._handle_custom_msg(told, [])
+
+
+def said(lab: CompactionLab) -> str:
+    return str(lab.face.part("said").get("text", ""))
+
+
+def fields(lab: CompactionLab) -> dict[str, Part]:
+    return {each["name"]: each for each in lab.face.part("workload")["fields"]}
+
+
+def disabled(lab: CompactionLab) -> list[bool]:
+    """Return whether Run, and whether Cancel, can't be pressed."""
+    return [each["disabled"] for each in lab.face.part("run")["buttons"]]
+
+
+def chosen(lab: CompactionLab) -> list[str]:
+    return [each["name"] for each in lab.face.part("profiles")["buttons"] if each["pressed"]]
+
+
+def charts(lab: CompactionLab) -> dict[str, Part]:
+    return {each["label"]: each for each in lab.face.part("courses")["charts"]}
+
+
+def courses(lab: CompactionLab) -> list[str]:
+    return [each["label"] for each in lab.face.part("courses")["courses"]]
+
+
+def trials_of(lab: CompactionLab) -> dict[str, dict[str, str]]:
+    """Return what the table tells of each trial, by figures."""
+    figures, *columns = lab.face.part("trials")["columns"]
+    names = [figures["words"][code] for code in figures["codes"]]
+    return {each["name"]: dict(zip(names, each["texts"], strict=True)) for each in columns}
 
 
 def until(so: Callable[[], object]) -> None:
@@ -57,48 +90,74 @@ def trials() -> list[psutil.Process]:
 
 def test_chosen_profiles_are_run_on_the_chosen_workload_and_shown() -> None:
     with CompactionLab(profiles=[LEVEL]) as lab:
-        assert "press Run" in lab._shown.value
-        lab.form.controls["kind"].value = "skewed"
-        lab.form.controls["writes"].value = 20_000
-        lab.form.controls["keys"].value = 5_000
-        lab.profiles.boxes["spark"].value = True
-        lab.button.click()
-        assert lab.button.disabled
+        assert "press Run" in said(lab)
+        hear(lab, field=["workload", "kind", "skewed"])
+        hear(lab, field=["workload", "writes", "20k"])
+        hear(lab, field=["workload", "keys", "5,000"])
+        hear(lab, pressed=["profiles", "spark"])
+        assert said(lab) == ""
+        hear(lab, pressed=["run", "run"])
+        assert disabled(lab) == [True, False]
         lab.wait()
-        assert not lab.button.disabled
-        assert lab.cancelling.disabled
-        assert lab.bar.value == 1
+        assert disabled(lab) == [False, True]
         assert lab.comparison is not None
         assert [each.profile for each in lab.comparison] == ["level", "spark"]
         assert lab.comparison.workload == Workload("skewed", writes=20_000, keys=5_000)
-        assert "2 trials in" in lab._said.value
-        assert alt(lab).startswith("Least of 2 profiles: write amplification")
+        assert "2 trials in" in said(lab)
+        assert courses(lab) == ["level", "spark"]
         assert repr(lab) == "CompactionLab(skewed, 20,000 writes; level, spark: 2 trials)"
 
 
-def test_every_view_of_a_comparison_is_shown(compared: Comparison) -> None:
+def test_each_chart_has_the_figures_of_the_moments(compared: Comparison) -> None:
     with CompactionLab(compared) as lab:
-        lab.wait()
-        seen = set()
-        for view in VIEWS:
-            lab.view.value = view
-            seen.add(lab._shown.value)
-            assert "<img" in lab._shown.value or view == TABLE
-        assert len(seen) == len(VIEWS)
-        assert "write amplification" in lab._shown.value
-        assert f"{compared[0].write_amplification:.4g}" in lab._shown.value
+        assert courses(lab) == ["level", "universal"]
+        shown = charts(lab)["Written per user byte"]
+        for place, profile in enumerate(("level", "universal")):
+            moments = [each for each in compared.series if each.profile == profile]
+            assert shown["values"][place] == [each.written_per_user_byte for each in moments]
+            xs = lab.face.part("courses")["courses"][place]["xs"]
+            assert xs == [each.at_ms / 1e3 for each in moments]
+        last = still(lab.face.part("courses"))
+        assert all(text[-1] in last for text in shown["texts"])
+
+
+def test_what_makes_no_difference_is_said_and_not_drawn(compared: Comparison) -> None:
+    twice = compare_profiles(SMALL, [LEVEL, LEVEL.changed(name="again")], progress=False)
+    with CompactionLab(twice) as lab:
+        drawn, alike = charts(lab), lab.face.part("courses")["alike"]
+        assert len(drawn) + len(alike) == 8
+        written = [each.written_per_user_byte or 0.0 for each in twice]
+        assert ("Written per user byte" in drawn) == (max(written) > 1.05 * min(written))
+        if "Stall" not in drawn:
+            assert any(each.startswith("Stall: ") for each in alike)
+    with CompactionLab(compared) as lab:
+        assert "Written per user byte" in charts(lab)
+        for each in lab.face.part("courses")["alike"]:
+            assert each in lab.static_html()
+
+
+def test_the_table_has_each_figure_and_how_far_they_are_apart(compared: Comparison) -> None:
+    with CompactionLab(compared) as lab:
+        table = trials_of(lab)
+        for each in compared:
+            told = table[each.profile]
+            assert told["Write amplification"] == f"{each.write_amplification:.2f}"
+            assert told["Stopped by"] == "nothing"
+        written = [each.written_per_user_byte or 0.0 for each in compared]
+        times = f"{max(written) / min(written):,.3g} times"
+        assert table["most / least"]["Written per user byte"] == times
+        assert table["most / least"]["Writes"] == ""
 
 
 def test_a_comparison_made_before_begins_with_its_workload_and_may_be_run_again(
     compared: Comparison,
 ) -> None:
     with CompactionLab(compared) as lab:
-        assert lab.form.workload() == SMALL
+        assert lab.workload == SMALL
         assert lab.comparison is compared
-        lab.wait()
         assert repr(lab) == "CompactionLab(uniform, 20,000 writes; level, universal: 2 trials)"
         assert "level, universal: 2 trials" in lab.static_html()
-        assert lab.profiles.names() == ["kafka_streams", "spark"]
+        assert chosen(lab) == ["kafka_streams", "spark"]
         lab.choose("spark")
         lab.set(writes=1_000)
         lab.run()
@@ -106,57 +165,55 @@ def test_a_comparison_made_before_begins_with_its_workload_and_may_be_run_again(
         assert [each.writes for each in lab.comparison] == [1_000]
 
 
-def test_the_levels_are_replayed_step_by_step(compared: Comparison) -> None:
+def test_the_levels_are_looked_at_step_by_step(compared: Comparison) -> None:
     with CompactionLab(compared) as lab:
-        assert lab.replay.layout.display == "none"
-        lab.view.value = STEPS
-        assert lab.replay.layout.display != "none"
-        last = alt(lab)
-        lab.replay.choice.index = 0
-        first = alt(lab)
-        assert first.startswith("After ")
+        last = lab.face.part("levels")
+        [slider] = lab.face.part("step")["fields"]
+        steps = [value for value, _ in slider["options"]]
+        assert steps[-1] == max(each.at_ms for each in compared.series)
+        hear(lab, field=["step", "at", steps[0]])
+        first = lab.face.part("levels")
         assert first != last
-        lab.replay.button.click()
-        assert lab.replay.button.description == "Pause"
-        until(lambda: not lab.replay.is_playing)
-        assert lab.replay.button.description == "Play"
-        assert alt(lab) == last
+        assert first["most"] == last["most"], "bars of every step are as long as they are large"
+        assert lab.face.chosen == {"courses": steps[0] / 1e3}
+        middle = steps[len(steps) // 2]
+        hear(lab, at=["courses", middle / 1e3])
+        assert lab.face.part("step")["fields"][0]["value"] == middle
+        for bar, profile in zip(
+            lab.face.part("levels")["bars"], ("level", "universal"), strict=True
+        ):
+            held = [m for m in compared.series if m.profile == profile and m.at_ms <= middle][-1]
+            assert [each["value"] for each in bar["parts"]] == [*held.level_bytes]
 
 
-def test_a_replay_that_is_paused_stays_where_it_is(compared: Comparison) -> None:
-    with CompactionLab(compared) as lab:
-        lab.view.value = STEPS
-        lab.replay.button.click()
-        until(lambda: lab.replay.choice.index > 0)
-        lab.replay.button.click()
-        index = lab.replay.choice.index
-        time.sleep(0.6)
-        assert lab.replay.choice.index == index
-        assert not lab.replay.is_playing
-
-
-def test_trials_are_seen_while_they_run_and_those_that_ended_are_kept_when_cancelled(
+def test_trials_are_seen_while_they_run_and_are_kept_when_cancelled(
     endless: CompactionLab, tmp_path: Path
 ) -> None:
-    endless.seconds.value = 1.0
+    endless.set(seconds=1.0)
     began = time.monotonic()
-    endless.button.click()
+    hear(endless, pressed=["run", "run"])
     assert time.monotonic() - began < 1, "a cell goes on"
-    assert not endless.cancelling.disabled
-    until(lambda: "with level" in alt(endless))
+    assert disabled(endless) == [True, False]
+    until(lambda: courses(endless) == ["level"])
+    assert endless.face.part("step") == {}
     assert repr(endless).endswith("level, universal: running)")
-    until(lambda: "Trial 2 of 2, universal:" in endless._said.value)
-    assert 0.5 <= endless.bar.value < 1
-    endless.seconds.value = 1e6
-    endless.cancelling.click()
+    endless.set(seconds=1e6)
+    until(lambda: "Trial 2 of 2, universal:" in said(endless))
+    assert 0.5 <= endless.face.part("said")["share"] < 1
+    time.sleep(0.5)
+    hear(endless, pressed=["run", "cancel"])
     endless.wait()
-    assert "universal&#x27; was cancelled. 1 trial had ended before." in endless._said.value
+    assert "universal' was cancelled. 1 trial had ended before." in said(endless)
     assert repr(endless).endswith("cancelled after 1 trial)")
     assert [each.profile for each in endless.comparison or ()] == ["level"]
     assert not trials()
     assert not list(tmp_path.iterdir())
-    endless.view.value = STEPS
-    assert "universal" in alt(endless), "what was seen of the one that was cancelled, too"
+    assert courses(endless) == ["level", "universal"], "what was seen of the one cancelled, too"
+    table = trials_of(endless)
+    assert table["level"]["Stopped by"] == "time"
+    assert table["universal"]["Stopped by"] == "cancelled"
+    assert table["universal"]["Gets"] == "unknown"
+    assert table["universal"]["Writes"] != "0"
 
 
 def test_closing_ends_the_trials_and_every_thread(endless: CompactionLab, tmp_path: Path) -> None:
@@ -172,27 +229,34 @@ def test_closing_ends_the_trials_and_every_thread(endless: CompactionLab, tmp_pa
     endless.close()
 
 
-def test_closing_ends_a_replay(compared: Comparison) -> None:
-    lab = CompactionLab(compared)
-    lab.view.value = STEPS
-    lab.replay.play()
-    lab.close()
-    assert not lab.replay.is_playing
-
-
 def test_what_makes_no_sense_is_said_and_nothing_runs() -> None:
     with CompactionLab(SMALL) as lab:
         lab.set(writes=0)
-        assert "A workload's writes is 0" in lab._said.value.replace("&#x27;", "'")
+        assert "A workload's writes is 0" in said(lab)
+        for name, typed in {"writes": "0", "keys": "many", "absent_share": "2"}.items():
+            before = fields(lab)
+            hear(lab, field=["workload", name, typed])
+            assert said(lab)
+            assert fields(lab) == before, "the field has what holds again"
+        hear(lab, field=["workload", "writes_per_second", "0"])
+        assert lab.workload == SMALL
         lab.choose("nonsense")
-        assert "No profile &#x27;nonsense&#x27; is offered" in lab._said.value
-        assert lab.profiles.names() == ["kafka_streams", "spark"]
+        assert "No profile 'nonsense' is offered" in said(lab)
+        assert chosen(lab) == ["kafka_streams", "spark"]
         lab.choose()
         lab.run()
         lab.wait()
-        assert "There are no profiles to compare." in lab._said.value
+        assert "There are no profiles to compare." in said(lab)
         assert repr(lab) == "CompactionLab(uniform, 20,000 writes; no profiles: failed)"
-        assert not lab.button.disabled
+        assert disabled(lab) == [False, True]
+
+
+def test_limits_are_typed_with_units() -> None:
+    with CompactionLab(SMALL) as lab:
+        hear(lab, field=["workload", "disk_bytes", "512 MiB"])
+        hear(lab, field=["workload", "seconds", "1.5"])
+        assert fields(lab)["disk_bytes"]["value"] == "512.0 MiB"
+        assert fields(lab)["seconds"]["value"] == "1.5"
 
 
 @pytest.mark.parametrize("given", [7, [("key", "value")]])
@@ -204,8 +268,9 @@ def test_a_lab_begins_with_a_workload(given: object) -> None:
 def test_rows_are_replayed_as_they_are() -> None:
     rows = [(b"%d" % number, b"value") for number in range(2_000)]
     with CompactionLab(Workload("replayed", rows=rows), ["spark"]) as lab:
-        assert lab.form.controls["kind"].disabled
-        assert lab.form.controls["writes"].disabled
+        assert fields(lab)["kind"]["disabled"]
+        assert fields(lab)["writes"]["disabled"]
+        assert not fields(lab)["seed"]["disabled"]
         lab.run()
         lab.wait()
         assert lab.comparison is not None
@@ -218,10 +283,10 @@ def test_rows_are_replayed_as_they_are() -> None:
 def test_rows_that_can_be_read_only_once_are_missed_the_second_time() -> None:
     rows = ((b"%d" % number, b"value") for number in range(2_000))
     with CompactionLab(Workload("replayed", rows=rows), ["spark"]) as lab:
-        for said in ("1 trial in", "There are no rows to replay."):
+        for told in ("1 trial in", "There are no rows to replay."):
             lab.run()
             lab.wait()
-            assert said in lab._said.value
+            assert told in said(lab)
 
 
 @pytest.mark.parametrize(
@@ -231,14 +296,10 @@ def test_hostile_names_of_profiles_are_text(name: str) -> None:
     with CompactionLab(Workload(writes=1_000, keys=10), [LEVEL.changed(name=name)]) as lab:
         lab.run()
         lab.wait()
-        shown = lab.static_html()
-        for view in (TABLE, "Disk over time", STEPS):
-            lab.view.value = view
-            shown += lab.static_html()
         assert lab.comparison is not None
-        said = lab._said.value + re.sub('data:[^"]*', "", shown)
-        assert name not in said
-        assert len(said) < 15_000
+        told = said(lab) + re.sub('data:[^"]*', "", lab.static_html())
+        assert name not in told
+        assert len(told) < 15_000
         assert len(repr(lab)) < 120
 
 
@@ -246,29 +307,27 @@ def test_the_static_page_says_what_was_found(compared: Comparison) -> None:
     with CompactionLab() as lab:
         assert "1,000,000 writes; kafka_streams, spark: not run yet." in lab.static_html()
     with CompactionLab(compared) as lab:
-        lab.wait()
         page = lab.static_html()
         assert "2 trials" in page
-        assert page.count("<table>") == 1
-        assert page.count("<img") == 1
-        lab.view.value = TABLE
-        assert lab.static_html().count("<table>") == 1
+        assert page.count("<img") == 2
+        assert "Least of 2 profiles: write amplification" in page
 
 
-def test_steps_are_equally_far_apart_and_few(compared: Comparison) -> None:
-    times = step_times(compared.series)
-    assert times[:2] == [0, 250]
-    assert times[-1] == max(each.at_ms for each in compared.series)
-    last = compared.series[-1]
-    long = step_times([replace(last, at_ms=3_600_000)])
-    assert len(long) <= 242
-    assert step_times([]) == [0]
+def test_of_a_long_trial_few_points_are_sent_and_none_of_the_highest_is_lost() -> None:
+    long = Workload(writes=10**6, keys=20_000, writes_per_second=20_000)
+    with CompactionLab(long, [LEVEL], seconds=65) as lab:
+        lab._trying._moments = [
+            *_repeated(compare_profiles(SMALL, [LEVEL], progress=False), times=200)
+        ]
+        lab._show()
+        [xs] = [each["xs"] for each in lab.face.part("courses")["courses"]]
+        assert len(xs) <= 240
+        highest = max(each.disk_bytes for each in lab._trying._moments)
+        assert max(charts(lab)["Disk"]["values"][0]) == highest
 
 
-def test_each_trial_is_seen_at_its_last_moment_by_a_time(compared: Comparison) -> None:
-    assert [each.profile for each in moments_at(compared.series, -1)] == ["level", "universal"]
-    for profile, found in zip(
-        ("level", "universal"), moments_at(compared.series, 400), strict=True
-    ):
-        early = [m for m in compared.series if m.profile == profile and m.at_ms <= 400]
-        assert found == early[-1]
+def _repeated(found: Comparison, times: int) -> Iterator[Any]:
+    for number in range(times):
+        for each in found.series:
+            high = each.disk_bytes << 2 if number == times // 2 else each.disk_bytes + number
+            yield replace(each, at_ms=each.at_ms + 10_000 * number, disk_bytes=high)

@@ -12,7 +12,9 @@ import pytest
 from ipywidgets.widgets import widget as registry
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.operations.capacity import plan_capacity
 from kstoolkit.rocksdb.lab.workloads import Workload
+from kstoolkit.widgets.capacity import CapacityPanel
 from kstoolkit.widgets.findings import FindingsPanel
 from kstoolkit.widgets.lab import CompactionLab
 from kstoolkit.widgets.memory import MemoryPanel
@@ -35,6 +37,7 @@ PANELS: dict[str, Callable[[Path], Panel]] = {
     "stores": StorePanel,
     "memory": lambda _: MemoryPanel(),
     "profile": lambda _: ProfilePanel(),
+    "capacity": lambda _: CapacityPanel(plan_capacity(rate=1e6)),
     "lab": lambda _: CompactionLab(Workload(writes=2_000, keys=500)),
 }
 

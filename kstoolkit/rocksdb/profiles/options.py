@@ -402,6 +402,58 @@ OPTIONS: dict[str, Option] = {
 }
 """Every option by name, in the order of a profile's."""
 
+_EFFECTS = {
+    "write_buffer_size": "Larger: fewer flushes and less rewriting, for memory of each store",
+    "max_write_buffer_number": "More: writes go on while others are flushed, for their memory",
+    "min_write_buffer_number_to_merge": "More: what is written twice is flushed once, in memory",
+    "memtable_prefix_bloom_size_ratio memtable_whole_key_filtering": "Gets skip memtables",
+    "block_cache_bytes": "Larger: fewer reads from files, for memory",
+    "block_cache_shared strict_capacity_limit": "One bound of memory for all stores",
+    "high_pri_pool_ratio cache_index_and_filter_blocks_with_high_priority": "Scans evict no index",
+    "write_buffer_manager_bytes write_buffer_manager_in_cache": "A bound for all memtables",
+    "write_buffer_manager_allow_stall": "The bound of memtables holds, and writes wait for it",
+    "prefix_bytes": "Blooms and hashes know prefixes; iterators need total order",
+    "block_size": "Larger: smaller indexes and files, but more is read for a get",
+    "block_restart_interval": "Larger: smaller blocks, and slower gets inside them",
+    "format_version checksum": "How files are written; older readers can't read newer ones",
+    "bloom_bits_per_key": "More: gets of absent keys read fewer files, for memory",
+    "whole_key_filtering optimize_filters_for_memory": "What filters know, and what they take",
+    "optimize_filters_for_hits": "No filter of the last level: less memory, if keys are there",
+    "cache_index_and_filter_blocks": "Indexes are bounded by the cache, and may be evicted",
+    "pin_l0_filter_and_index_blocks_in_cache pin_top_level_index_and_filter": "Some stay cached",
+    "index_type partition_filters metadata_block_size": "How much of an index a get has to load",
+    "data_block_index_type data_block_hash_table_util_ratio": "Gets search less in a block",
+    "compaction_style": "level: less disk; universal: less rewriting; fifo: old rows go",
+    "compaction_pri": "Which file is merged first",
+    "disable_auto_compactions": "Nothing is merged: writes are cheap, gets ever slower",
+    "num_levels level_compaction_dynamic_level_bytes": "How deep the tree is, and disk it takes",
+    "level0_file_num_compaction_trigger": "More: merged less often, so gets look into more files",
+    "target_file_size_base target_file_size_multiplier": "Larger: fewer files, larger merges",
+    "max_bytes_for_level_base max_bytes_for_level_multiplier": "Larger: fewer levels, more merged",
+    "ttl periodic_compaction_seconds": "Files so old are rewritten: what was deleted goes",
+    "universal_size_ratio universal_min_merge_width universal_max_merge_width": "When runs merge",
+    "universal_max_size_amplification_percent": "Smaller: less disk, and all is merged more often",
+    "universal_compression_size_percent fifo_max_table_files_size": "Disk that is taken at most",
+    "compression compression_per_level bottommost_compression": "Smaller files for CPU",
+    "max_background_jobs max_subcompactions": "More: merges keep up, for cores",
+    "level0_slowdown_writes_trigger level0_stop_writes_trigger": "Writes wait for merges from here",
+    "soft_pending_compaction_bytes_limit hard_pending_compaction_bytes_limit": "Debts that stall",
+    "delayed_write_rate rate_limit_bytes_per_second": "How fast one may write, or merge, then",
+    "max_open_files": "Fewer: less memory and handles, but files are opened again",
+    "bytes_per_sync wal_bytes_per_sync": "Writing to the disk is spread, not in bursts",
+    "compaction_readahead_size readahead_bytes": "Larger: faster scans and merges on slow disks",
+    "use_direct_reads use_direct_io_for_flush_and_compaction": "Beside the page cache",
+    "allow_fallocate": "Room is taken ahead; some file systems then show too much",
+    "max_total_wal_size atomic_flush avoid_flush_during_shutdown": "When memtables are flushed",
+    "info_log_level max_log_file_size keep_log_file_num": "What the log tells, and keeps",
+    "stats_dump_period_sec statistics": "What RocksDB counts of itself, for a little time",
+    "fill_cache": "Whether reads displace what is cached",
+    "prefix_same_as_start": "Iterators end with their prefix",
+    "disable_wal sync": "What a crash may lose, for time of each write",
+}
+EFFECTS = {name: effect for names, effect in _EFFECTS.items() for name in names.split()}
+"""What each option changes, in a few words."""
+
 
 def _checked(profile: OptionSet) -> dict[str, Any]:
     """Return the options that RocksDB itself would set otherwise, with what it would set."""

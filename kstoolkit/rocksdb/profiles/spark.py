@@ -100,7 +100,7 @@ def spark_conf(profile: OptionSet) -> SparkConf:
         settings |= setting
         why |= dict.fromkeys(setting, profile.why.get(name, ""))
         if not setting:
-            unset[name] = _why_not(name, left[name])
+            unset[name] = why_not(name, left[name])
     for name, reason in profile.unknown.items():
         unset[name] = f"unknown ({reason}); Spark's own value is left"
     return SparkConf(settings, unset, {key: reason for key, reason in why.items() if reason})
@@ -121,7 +121,8 @@ def _setting(name: str, value: Any, profile: OptionSet) -> dict[str, str]:
     return {} if value % unit else {setting: str(value // unit)}
 
 
-def _why_not(name: str, left: Any) -> str:
+def why_not(name: str, left: Any = None) -> str:
+    """Return why Spark can't be told an option, and what it leaves."""
     key, unit = OPTIONS[name].spark
     whole = f"{key} takes whole units of {unit} bytes" if unit > 1 else "Spark has no key for it"
     why = _WHY_NOT.get(name, whole)
