@@ -10,8 +10,8 @@ import numpy as np
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, plain, shortened
 from kstoolkit.records import counted
-from kstoolkit.rocksdb.memory.fitting import MemoryChange, smallest_change
-from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
+from kstoolkit.rocksdb.memory.fitting import MemoryChange
+from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory, smallest_change
 from kstoolkit.rocksdb.profiles.named import profile_given, profile_named, profile_names
 from kstoolkit.units import format_bytes, format_count, parse_bytes
 from kstoolkit.views.parts import (

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
 from kstoolkit.markup import Html, plain, shortened
+from kstoolkit.operations.checkup import checkup
 from kstoolkit.records import Records, counted
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.growth import growth
@@ -389,8 +390,6 @@ class StorePanel(Panel):
             return []
         if tab == OVERVIEW:
             return [told_of_group(node.stores, self._called(str(node.folder)))]
-        from kstoolkit.operations.checkup import checkup  # noqa: PLC0415 - loads Kafka's client
-
         return _told(checkup(node.folder))
 
     def _overview(self, wanted: Wanted, is_stale: Stale) -> list[Part]:

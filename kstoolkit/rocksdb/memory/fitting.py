@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record, Source, counted, of_source
-from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
 from kstoolkit.rocksdb.profiles.named import bounded_memory
 from kstoolkit.units import format_bytes, format_count, parse_bytes
 
@@ -92,9 +91,13 @@ class PodMemory(Record):
 
 
 def pod_memory(
-    plan: MemoryPlan, pod: str | int, heap: str | int, reserve: str | int | None = None
+    needed_bytes: int | str,
+    instances: int,
+    pod: str | int,
+    heap: str | int,
+    reserve: str | int | None,
 ) -> PodMemory:
-    """Return what a pod has for the RocksDB of a plan: see :meth:`MemoryPlan.within`."""
+    """Return what a pod has for so many RocksDB, which need so much, or of which that is unknown."""
     limit, xmx = parse_bytes(pod), parse_bytes(heap)
     java = _JAVA | {"garbage collector": xmx // _GC_SHARE}
     if reserve is not None:
@@ -106,10 +109,14 @@ def pod_memory(
         of_java = f"{format_bytes(xmx)} of heap and {format_bytes(beside)} of Java beside it"
         message = f"A pod of {format_bytes(limit)} has nothing left for RocksDB: {of_java}."
         raise ConfigurationError(message, hint="Give the pod more, or Java a smaller heap.")
-    bounded_memory(bound, plan.instances)  # refuses what is too little for so many
-    whys = {} if plan.is_ceiling else {_NEEDED: "; ".join(plan.unknown.values())}
-    told = (beside, left, bound, None if whys else plan.total_bytes, plan.instances)
-    return PodMemory(limit, xmx, *told, java=java, unknown=whys)
+    bounded_memory(bound, instances)  # refuses what is too little for so many
+    whys = {_NEEDED: needed_bytes} if isinstance(needed_bytes, str) else {}
+    needed = None if isinstance(needed_bytes, str) else needed_bytes
+    return PodMemory(limit, xmx, beside, left, bound, needed, instances, java=java, unknown=whys)
+
+
+OF_BYTES = {"write_buffer_size": 1 << 20, "block_cache_bytes": 1 << 20}
+"""Options of memory that are sizes, and the steps in which they are changed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -130,7 +137,7 @@ class MemoryChange(Record):
         if self.option is None:
             size = format_bytes(self.after)
             return f"one cache of {size} for all instances, which pays for their memtables too"
-        of_bytes = self.option in _OF_BYTES
+        of_bytes = self.option in OF_BYTES
         before, after = (format_bytes(n) if of_bytes else format_count(n) for n in self._values())
         return f"{self.option} {after} in place of {before}"
 
@@ -139,55 +146,3 @@ class MemoryChange(Record):
 
     def __repr__(self) -> str:
         return f"MemoryChange({self})"
-
-
-_OF_BYTES = {"write_buffer_size": 1 << 20, "block_cache_bytes": 1 << 20}
-_STEPS = _OF_BYTES | {"max_write_buffer_number": 1}
-_LEAST = _OF_BYTES | {"max_write_buffer_number": 2}
-
-
-def smallest_change(plan: MemoryPlan, limit_bytes: int) -> MemoryChange | None:
-    """Return what to set otherwise for a plan to fit a limit; None if it does, or nothing helps.
-
-    If no single option does it, all instances share one cache. Terms that are unknown count as 0.
-
-    Examples
-    --------
-    >>> plan = plan_memory("kafka_streams", partitions=40, segments=3)
-    >>> smallest_change(plan, 8 << 30)
-    MemoryChange(block_cache_bytes 20.0 MiB in place of 50.0 MiB)
-    >>> smallest_change(plan, 100 << 30) is None
-    True
-    """
-    if plan.total_bytes <= limit_bytes or "profile" not in plan.given:
-        return None
-    changes = [found for name in _STEPS if (found := _change_of(name, plan, limit_bytes))]
-    if changes:
-        return max(changes, key=lambda each: each.after / (each.before or 1))
-    try:
-        bound = bounded_memory(limit_bytes, plan.instances)
-    except ConfigurationError:
-        return None
-    total = _planned(plan, bound).total_bytes
-    return MemoryChange(None, None, limit_bytes, total, bound) if total <= limit_bytes else None
-
-
-def _change_of(option: str, plan: MemoryPlan, limit_bytes: int) -> MemoryChange | None:
-    """Return the largest value of an option, by its step, under which a plan fits."""
-    profile, step = plan.given["profile"], _STEPS[option]
-    before = getattr(profile, option)
-    none = _LEAST[option] // step - 1
-    low, high = none, max((before or 0) // step, none)
-    while low < high:  # the largest number of steps that fits lies from low to high
-        middle = (low + high + 1) // 2
-        fits = _planned(plan, profile.changed(**{option: middle * step})).total_bytes <= limit_bytes
-        low, high = (middle, high) if fits else (low, middle - 1)
-    if low == none:
-        return None
-    changed = profile.changed(**{option: low * step})
-    total = _planned(plan, changed).total_bytes
-    return MemoryChange(option, before, low * step, total, changed)
-
-
-def _planned(plan: MemoryPlan, profile: Profile) -> MemoryPlan:
-    return plan_memory(**{**plan.given, "profile": profile})

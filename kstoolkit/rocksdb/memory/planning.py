@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from kstoolkit.errors import ConfigurationError, Option, naming
 from kstoolkit.records import Figure, Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.files.ssts import known_total
-from kstoolkit.rocksdb.profiles.named import profile_given, profile_named
+from kstoolkit.rocksdb.memory.fitting import OF_BYTES, MemoryChange, PodMemory, pod_memory
+from kstoolkit.rocksdb.profiles.named import bounded_memory, profile_given, profile_named
 from kstoolkit.units import check_whole, format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.log.lines import LoggedOption
-    from kstoolkit.rocksdb.memory.fitting import PodMemory
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 
@@ -330,9 +330,12 @@ class MemoryPlan(Record):
         >>> plan_memory("kafka_streams", partitions=100).within("8GiB", "2GiB").bound_bytes >> 20
         4427
         """
-        from kstoolkit.rocksdb.memory.fitting import pod_memory  # noqa: PLC0415 - plans
+        needed = self.total_bytes if self.is_ceiling else "; ".join(self.unknown.values())
+        return pod_memory(needed, self.instances, pod, heap, reserve)
 
-        return pod_memory(self, pod, heap, reserve)
+    def under(self, profile: Profile) -> MemoryPlan:
+        """Return the plan of the same stores under another profile."""
+        return plan_memory(**{**self.given, "profile": profile})
 
     @property
     def is_ceiling(self) -> bool:
@@ -768,3 +771,51 @@ def _the_same(values: Iterable[int | None]) -> int | None:
     """Return the one value that all are; None if they differ."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
+
+
+_STEPS = OF_BYTES | {"max_write_buffer_number": 1}
+_LEAST = OF_BYTES | {"max_write_buffer_number": 2}
+
+
+def smallest_change(plan: MemoryPlan, limit_bytes: int) -> MemoryChange | None:
+    """Return what to set otherwise for a plan to fit a limit; None if it does, or nothing helps.
+
+    If no single option does it, all instances share one cache. Terms that are unknown count as 0.
+
+    Examples
+    --------
+    >>> plan = plan_memory("kafka_streams", partitions=40, segments=3)
+    >>> smallest_change(plan, 8 << 30)
+    MemoryChange(block_cache_bytes 20.0 MiB in place of 50.0 MiB)
+    >>> smallest_change(plan, 100 << 30) is None
+    True
+    """
+    if plan.total_bytes <= limit_bytes or "profile" not in plan.given:
+        return None
+    changes = [found for name in _STEPS if (found := _change_of(name, plan, limit_bytes))]
+    if changes:
+        return max(changes, key=lambda each: each.after / (each.before or 1))
+    try:
+        bound = bounded_memory(limit_bytes, plan.instances)
+    except ConfigurationError:
+        return None
+    total = plan.under(bound).total_bytes
+    return MemoryChange(None, None, limit_bytes, total, bound) if total <= limit_bytes else None
+
+
+def _change_of(option: str, plan: MemoryPlan, limit_bytes: int) -> MemoryChange | None:
+    """Return the largest value of an option, by its step, under which a plan fits."""
+    profile, step = plan.given["profile"], _STEPS[option]
+    before = getattr(profile, option)
+    none = _LEAST[option] // step - 1
+    low, high = none, max((before or 0) // step, none)
+    while low < high:  # the largest number of steps that fits lies from low to high
+        middle = (low + high + 1) // 2
+        tried = profile.changed(**{option: middle * step})
+        fits = plan.under(tried).total_bytes <= limit_bytes
+        low, high = (middle, high) if fits else (low, middle - 1)
+    if low == none:
+        return None
+    changed = profile.changed(**{option: low * step})
+    total = plan.under(changed).total_bytes
+    return MemoryChange(option, before, low * step, total, changed)
