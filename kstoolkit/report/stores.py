@@ -55,6 +55,9 @@ _OF_STORES = [
     *("task", "store", "kind", "size_bytes", "num_entries", "memory_bytes", "restore_ms"),
     *("oldest_ms", "errors", "stalls", "behind_records", "closed", "advice", "growth"),
 ]
+_SEARCHED = ["store", "task", "size_bytes", "memory_bytes", "advice"]
+_LOOKS: tuple[dict[str, Any], ...]
+_LOOKS = ({"width": "minmax(9em, 3fr)"}, {"wide": True}, {}, {"wide": True}, {"width": "4em"})
 _CLAUSE = re.compile(r"(: |\. |\.$).*", re.DOTALL)
 """What follows the first clause of a verdict, all of which the store's own report tells."""
 
@@ -109,7 +112,12 @@ def _checked(stores: Records[CheckedStore], limit: int | None) -> Html:
     told.sort(key=lambda each: (-each.advice, -each.size_bytes))
     shown = Records(told, stores.kind)[: SHOWN_ROWS if limit is None else limit]
     still = listed(shown, len(told), _OF_STORES)
-    return still if len(shown) == len(told) else living(still, rows_of(Records(told, stores.kind)))
+    if len(shown) == len(told):
+        return still
+    part = rows_of(Records(told, stores.kind).to_pandas()[_SEARCHED])
+    named = {"noun": stores.kind, "label": "Stores"}
+    columns = [each | look for each, look in zip(part["columns"], _LOOKS, strict=True)]
+    return living(still, part | named | {"columns": columns})
 
 
 def replica_part(replica: WindowReader, ids: Ids, limit: int | None) -> ReportPart:

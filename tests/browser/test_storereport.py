@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 from rocksdict import Rdict
 
 import kstoolkit as kst
@@ -106,6 +107,24 @@ def test_on_a_narrow_screen_letters_of_charts_can_be_read(browser: Browser, fold
         heights = [box["height"] for each in texts if (box := each.bounding_box()) is not None]
         assert len(heights) > 10
         assert min(heights) >= 8
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_of_more_stores_than_are_printed_all_can_be_searched(
+    browser: Browser, folder: Path, width: int
+) -> None:
+    target = kst.Report().add(Path("data/stores"), limit=2).write(folder / "many.html")
+    with browser.new_page(viewport={"width": width, "height": 900}) as page:
+        page.goto(target.as_uri())
+        grid = page.get_by_role("grid", name="Stores")
+        expect(grid).to_have_attribute("aria-rowcount", "6")
+        assert grid.evaluate("each => each.scrollWidth <= each.clientWidth")
+        page.get_by_role("searchbox").fill("actions")
+        expect(grid).to_have_attribute("aria-rowcount", "2")
+        assert serious(page, "body") == []
+        page.emulate_media(media="print")
+        expect(page.get_by_text("First 2 of 5 stores shown")).to_be_visible()
+        expect(grid).to_be_hidden()
 
 
 def test_each_piece_of_advice_is_printed_whole_and_first(browser: Browser, folder: Path) -> None:
