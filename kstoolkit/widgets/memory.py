@@ -10,7 +10,6 @@ import numpy as np
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, plain, shortened
 from kstoolkit.records import counted
-from kstoolkit.rocksdb.memory.fitting import MemoryChange
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory, smallest_change
 from kstoolkit.rocksdb.profiles.named import profile_given, profile_named, profile_names
 from kstoolkit.units import format_bytes, format_count, parse_bytes
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from kstoolkit.rocksdb.memory.fitting import MemoryChange
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.widgets.memorymeasured import Measured
 

@@ -95,9 +95,10 @@ def pod_memory(
     instances: int,
     pod: str | int,
     heap: str | int,
+    *,
     reserve: str | int | None,
 ) -> PodMemory:
-    """Return what a pod has for so many RocksDB, which need so much, or of which that is unknown."""
+    """Return what a pod has for so many RocksDB: what they need, or why that is unknown."""
     limit, xmx = parse_bytes(pod), parse_bytes(heap)
     java = _JAVA | {"garbage collector": xmx // _GC_SHARE}
     if reserve is not None:

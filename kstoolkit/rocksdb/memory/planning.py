@@ -331,7 +331,7 @@ class MemoryPlan(Record):
         4427
         """
         needed = self.total_bytes if self.is_ceiling else "; ".join(self.unknown.values())
-        return pod_memory(needed, self.instances, pod, heap, reserve)
+        return pod_memory(needed, self.instances, pod, heap, reserve=reserve)
 
     def under(self, profile: Profile) -> MemoryPlan:
         """Return the plan of the same stores under another profile."""
