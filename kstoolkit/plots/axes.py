@@ -401,8 +401,8 @@ def print_axis(axis: Axis, figure: str) -> None:
         axis.set_major_locator(MaxNLocator(nbins=5))
 
 
-_PX_AN_INCH = 96  # as CSS has it, so that a point of text is a point on the page
-_DPI = 2 * _PX_AN_INCH  # twice what a plain screen shows, so that text stays sharp on a dense one
+PX_AN_INCH = 96  # as CSS has it, so that a point of text is a point on the page
+_DPI = 2 * PX_AN_INCH  # twice what a plain screen shows, so that text stays sharp on a dense one
 
 
 def picture(
@@ -419,14 +419,14 @@ def picture(
     >>> shown[shown.index("alt") :]
     'alt="No rows" style="width: 691px; max-width: 100%">'
     """
-    src, alt, width = image(draw, size_inches)
+    src, alt, (width, _) = image(draw, size_inches)
     return element("img", src=src, alt=alt, style=f"width: {width}px; max-width: 100%")
 
 
 def image(
     draw: Callable[[Axes | None], object], size_inches: tuple[float, float] | None = None
-) -> tuple[str, str, int]:
-    """Return a picture as a data URL, its title, and how many CSS pixels wide it is."""
+) -> tuple[str, str, tuple[int, int]]:
+    """Return a picture as a data URL, its title, and how many CSS pixels wide and high it is."""
     with beside_pyplot():
         ax = None if size_inches is None else new_axes(size_inches=size_inches)
         drawn: Any = draw(ax)
@@ -437,5 +437,5 @@ def image(
     target = io.BytesIO()
     figure.canvas.print_figure(target, format="png", dpi=_DPI)
     src = f"data:image/png;base64,{b64encode(target.getvalue()).decode('ascii')}"
-    width = round(figure.get_size_inches()[0] * _PX_AN_INCH)
-    return src, " ".join(ax.get_title(loc="left").split()), width
+    width, height = (round(inches * PX_AN_INCH) for inches in figure.get_size_inches())
+    return src, " ".join(ax.get_title(loc="left").split()), (width, height)

@@ -144,9 +144,13 @@ def buttons(label: str, *made: Part, head: bool = False) -> Part:
     return {"kind": "buttons", "label": label, "head": head, "buttons": list(made)} if made else {}
 
 
-def picture(src: str, alt: str, width: int) -> Part:
-    """Return a picture, what it shows in words, and how many CSS pixels wide it is at most."""
-    return {"kind": "picture", "src": src, "alt": seen(alt, 300), "width": width}
+def picture(src: str, alt: str, width: int, narrow: str = "") -> Part:
+    """Return a picture, what it shows in words, and how many CSS pixels wide it is at most.
+
+    ``narrow`` is the same one drawn for where there is no room for it.
+    """
+    drawn = {"kind": "picture", "src": src, "alt": seen(alt, 300), "width": width}
+    return drawn | ({"narrow": narrow} if narrow else {})
 
 
 def cards(texts: Iterable[str]) -> Part:

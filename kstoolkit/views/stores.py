@@ -88,19 +88,19 @@ class StoreTree:
         """Return the tree as a table that is searched and sorted."""
         nodes = self.nodes
         columns = [
-            words("store", [each.name for each in nodes], width="minmax(9.5em, 3fr)"),
+            words("store", [each.name for each in nodes], width="minmax(8.5em, 3fr)"),
             sizes("size", [each.size_bytes for each in nodes], width="5em"),
             words("kind", [each.kind for each in nodes], wide=True),
             words(
                 "state",
                 [*map(self._state, nodes)],
                 kind="badges",
-                width="minmax(4.5em, 1fr)",
+                width="minmax(6.6em, 1fr)",
             ),
             words("path", [*map(self._path, nodes)], hidden=True),
         ]
         tree = {"depths": [each.depth for each in nodes], "ids": [each.place for each in nodes]}
-        search = {"search": ["store", "kind", "path"], "hint": "Search by name, kind, folder …"}
+        search = {"search": ["store", "kind", "path"], "hint": "Name, kind, folder …"}
         made = table("Stores", "stores", columns, chosen=chosen, **tree, **search)
         return made | {"leaves": sum(not each for each in self._have_below())}
 

@@ -813,7 +813,8 @@ const PLAIN = {
     return [element("div", { class: "bar" }, element("span", { class: "label" }, part.label), copy, told), text];
   },
   bars: (part, view) => barsOf(part, view),
-  picture: part => [element("img", { src: part.src, alt: part.alt, width: part.width })],
+  picture: part => [element("img", { src: part.src, alt: part.alt, width: part.width, class: part.narrow ? "wide" : null }),
+    part.narrow ? element("img", { src: part.narrow, alt: part.alt, class: "narrow" }) : ""],
   buttons: (part, view, name) => [part.head ? element("div", { class: "label" }, part.label) : "",
     element("div", { class: "bar", role: "group", "aria-label": part.label },
     ...part.buttons.map((each, place) => element("button", { type: "button", title: each.title,
