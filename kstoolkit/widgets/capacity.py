@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, log
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.markup import Html, joined
@@ -72,11 +72,15 @@ class CapacityPanel(Panel):
         return self._plans[rate]
 
     def _draw(self) -> None:
-        """Draw what each resource wants over the rates; in a thread: a run is read for each."""
-        plans = [self._planned(rate) for rate in self._rates if not self.is_closed]
+        """Plan all rates, the nearest first, and draw them; in a thread: a run is read for each."""
+        for rate in sorted(self._rates, key=lambda each: abs(log(each / self.plan.given["rate"]))):
+            if self.is_closed:
+                return
+            self._planned(rate)
+        plans = [self._plans[rate] for rate in self._rates]
         wants = {name: [each.needed[name] for each in plans] for name in self.plan.needed}
         drawn = [[(each, counted(each, "machines")) for each in want] for want in wants.values()]
-        courses = [(f"for {name}", self._rates[: len(plans)]) for name in wants]
+        courses = [(f"for {name}", self._rates) for name in wants]
         look = {"unit": " events a second", "log": True, "at": float(self.plan.given["rate"])}
         made = parts.lines("What decides", courses, [("Machines", drawn)], **look)
         self.face.put("courses", made)
