@@ -8,12 +8,14 @@ import pyarrow as pa
 import pytest
 
 from kstoolkit.views.parts import (
+    Point,
     bars,
     buttons,
     code,
     facts,
     field,
     form,
+    lines,
     numbers,
     said,
     sentence,
@@ -56,12 +58,21 @@ def test_hostile_texts_are_texts_in_every_part(name: str) -> None:
         form(name, field(name, name, name, type="choice", options=[(name, name)])),
         code(name, name),
         bars(name, [(name, name, [(name, 1, name)])], limit=(2, name)),
+        lines("Courses", [(name, [0, 1])], [(name, [[None, (1, "1")]])]),
     ]
     for part in parts:
         html = still(part)
         assert "<script" not in html
         assert "\u202e" not in html
         assert "\x1b" not in html
+
+
+def test_charts_stand_still_as_their_last_figures_and_what_is_alike_as_its_sentence() -> None:
+    points: list[list[Point]] = [[(1, "1 B"), (2, "2 B")], [(3, "3 B"), None]]
+    part = lines("Costs", [("a", [0, 1]), ("b", [0, 1])], [("disk", points)], alike=["No stall."])
+    html = still(part)
+    assert re.findall(r"<bdi>(.*?)</bdi>", html) == ["disk", "2 B", "unknown"]
+    assert "<p>No stall.</p>" in html
 
 
 def test_of_more_rows_than_are_sent_it_is_said_how_many_there_are() -> None:
