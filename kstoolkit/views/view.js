@@ -930,7 +930,7 @@ class Lines {
   put(part) {
     const { courses, charts } = this.part = part;
     this.scale = part.log ? value => Math.log10(Math.max(value, 1)) : value => value;
-    this.steps = courses.reduce((a, b) => b.xs.length > a.length ? b.xs : a, []);
+    this.steps = courses.reduce((a, { xs }) => xs.at(-1) > (a.at(-1) ?? -1) ? xs : a, []);
     this.span = [Math.min(...courses.map(each => each.xs[0])), Math.max(...courses.map(each => each.xs.at(-1)))];
     this.stood = part.at ?? this.stood;
     this.chart = Math.max(Math.min(this.chart, charts.length - 1), 0);
