@@ -35,7 +35,10 @@ def _sentence(part: Part) -> Html:
 
 
 def _tiles(part: Part) -> Html:
-    rows = [[each["label"], f"{each['text']} {each['note']}".strip()] for each in part["tiles"]]
+    rows = [
+        [each["label"], "; ".join(filter(None, (each["text"], each["note"])))]
+        for each in part["tiles"]
+    ]
     return text_table([["what", "figure"], *rows])
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _Span = tuple[int, int, str]
 """When something began, how long it took (both in ms), and what it was."""
 
+_ORDINARY = 2  # kinds of spans below are what was found of a user
 _SURE = 0.5
 _UNREADABLE = "a file of it does not tell"
 _KILLED = "not cleanly"
@@ -321,7 +322,7 @@ def _spans(rows: Sequence[Sequence[_Span]]) -> Part:
         "firsts": firsts,
         "starts": [at - origin for at, *_ in flat],
         "lengths": [took for _, took, _ in flat],
-        "kinds": [0] * len(flat),
+        "kinds": [_ORDINARY] * len(flat),
         "whats": whats["words"],
         "what": whats["codes"],
     }
