@@ -14,6 +14,8 @@ from kstoolkit.moments import moment_ms
 from kstoolkit.units import parse_bytes, parse_count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kstoolkit.events.topics import Topic
     from kstoolkit.findings.finding import Choice
     from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
@@ -46,30 +48,27 @@ def optional(
     return typer.Option(None, *flags, metavar=metavar, help=text, show_default=False, **bounds)
 
 
-def _size_given(text: str | int) -> int:
-    try:
-        return parse_bytes(text)
-    except ConfigurationError as error:  # which Typer would take for a ValueError, and say nothing
-        message = f"{error.message} {error.hint}"
-        raise typer.BadParameter(message) from error
+def _saying(parse: Callable[[Any], float]) -> Callable[[str | float], float]:
+    """Return a parser whose errors Typer tells: ours it would take for a ValueError, unsaid."""
+
+    def given(text: str | float) -> float:
+        try:
+            return parse(text)
+        except ConfigurationError as error:
+            message = f"{error.message} {error.hint}"
+            raise typer.BadParameter(message) from error
+
+    return given
 
 
-def size(what: str, default: str = "", *, flag: str | None = None) -> Any:
+def size(what: str, default: str = "") -> Any:
     """Return an option that is a size in bytes, None unless it is given."""
-    return optional("SIZE", what, default, flag=flag, parser=_size_given)
+    return optional("SIZE", what, default, parser=_saying(parse_bytes))
 
 
-def _count_given(text: str | float) -> float:
-    try:
-        return parse_count(text)
-    except ConfigurationError as error:  # as of sizes
-        message = f"{error.message} {error.hint}"
-        raise typer.BadParameter(message) from error
-
-
-def number(what: str, default: str = "", *, flag: str | None = None) -> Any:
+def number(what: str, default: str = "") -> Any:
     """Return an option that is a number such as 50M, None unless it is given."""
-    return optional("N", what, default, flag=flag, parser=_count_given)
+    return optional("N", what, default, parser=_saying(parse_count))
 
 
 def hidden(flag: str, **bounds: Any) -> Any:

@@ -312,7 +312,7 @@ def memory(
     object each store has, all its partitions and segments together; with --pod the last one has
     pod and setter.
     """
-    known = _named(profile)
+    known = None if profile is None else profile_named(profile)
     _check_pod(pod, heap, reserve=reserve, setter=setter)
     if pod or retention or not _is_one(path):
         stores = _found_many(path, is_one=not (pod or retention))
@@ -465,7 +465,7 @@ def advice(
     told: Circumstances = {
         "bound_bytes": bound or bound_bytes,
         "pid": pid,
-        "profile": _named(profile),
+        "profile": None if profile is None else profile_named(profile),
         "metrics": metrics_given(metrics, progress),
         "client_config": options.settings_in(client_config),
         "since": moment_given(since),
@@ -551,10 +551,6 @@ def _is_of_writer(figure: Figure) -> bool:
 def _print_figures(figures: Iterable[Figure]) -> None:
     rows = [[each.name, str(each.source), _bound(each)] for each in figures]
     print_table(["figure", "whose", "value"], rows)
-
-
-def _named(profile: str | None) -> Profile | None:
-    return None if profile is None else profile_named(profile)
 
 
 _HEADER = ["time (UTC)", "kind", "family", "what"]

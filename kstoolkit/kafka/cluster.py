@@ -167,6 +167,18 @@ class TopicFacts:
     reach: Mapping[int, Reach]
 
 
+def check_offsets(
+    what: str, named: Mapping[int, int], topic: str, reach: Mapping[int, Reach]
+) -> None:
+    """Raise unless each partition reaches the offset that ``what`` names of it."""
+    for partition, at in named.items():
+        there = reach.get(partition)
+        if there is None or not there.first <= at <= there.end:
+            message = f"{what} has offset {at} of partition {partition}, which is not there."
+            held = "; ".join(f"{each}: {r.first} to {r.end}" for each, r in sorted(reach.items()))
+            raise ConfigurationError(message, hint=f"{topic!r} has {held}.")
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """A cluster, reached through some of its servers: ``host:port``, with commas between.

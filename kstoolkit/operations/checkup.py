@@ -297,7 +297,8 @@ class _Look:
         self.plans += [] if plan is None else [plan]
         self.advice += given
         self.unjudged |= given.unjudged
-        self.data_bytes = (self.data_bytes or 0) + _data_bytes(store)
+        sizes = ((each.raw_key_bytes or 0) + (each.raw_value_bytes or 0) for each in store.ssts())
+        self.data_bytes = (self.data_bytes or 0) + sum(sizes)
 
     def _times(self, topic: Reach | str) -> float:
         """Return how many records a restore reads for each row, as far as the topic is known."""
@@ -380,11 +381,6 @@ def _rocksdbs(store: OpenedStore) -> Iterator[Store]:
         yield from (one for _, one in store.rocksdbs())
     elif isinstance(store, Store):
         yield store
-
-
-def _data_bytes(store: Store) -> int:
-    """Return how long the keys and values in the files are."""
-    return sum((each.raw_key_bytes or 0) + (each.raw_value_bytes or 0) for each in store.ssts())
 
 
 def _growth(found: FoundStore, store: HasRows) -> str | None:

@@ -189,7 +189,8 @@ def _stores(
         if found is None:
             continue
         name = found[2].lower().replace("_", "-").removesuffix("-total")
-        task, store = labels.get("task_id"), _store_in(labels)
+        task = labels.get("task_id")
+        store = next((name for of, name in labels.items() if _STORE_LABEL.search(of)), None)
         if task and store:
             stores[task, store][name] = value
         elif task:
@@ -200,10 +201,6 @@ def _stores(
         StoreMetrics("Kafka Streams", *whose, process | tasks[whose[0]] | own, at_ms)
         for whose, own in sorted(stores.items())
     ]
-
-
-def _store_in(labels: Mapping[str, str]) -> str | None:
-    return next((name for label, name in labels.items() if _STORE_LABEL.search(label)), None)
 
 
 def read_progress(path: str | Path) -> EngineMetrics:

@@ -430,16 +430,11 @@ def _taken(reader: RunReader, told: MicroBatch) -> dict[Partition, int]:
     began = offsets_reached(reader.folder.checkpoint, told.batch - 1, reader.topic)
     if ended is None or (began is None and told.batch):
         return {}
-    if began is None:
-        began = _beginning(reader, told, ended)
+    if began is None:  # the first batch: from where a reset said, or from 0 if it took all since
+        records = told.events + sum(told.dead_letters.values())
+        began = reader.settings().starting_offsets
+        began = began or (dict.fromkeys(ended, 0) if records == sum(ended.values()) else {})
     return {Partition(reader.topic, p): at - began[p] for p, at in ended.items() if p in began}
-
-
-def _beginning(reader: RunReader, told: MicroBatch, ended: dict[int, int]) -> dict[int, int]:
-    """Return where the first batch began: where a reset said, or at 0 if it took all from there."""
-    told_to = reader.settings().starting_offsets
-    records = told.events + sum(told.dead_letters.values())
-    return told_to or (dict.fromkeys(ended, 0) if records == sum(ended.values()) else {})
 
 
 def _rate(value: float) -> str:

@@ -126,12 +126,6 @@ def _last_batch(newest: MicroBatch | None) -> list[Family]:
     ]
 
 
-def _finding_metrics(tally: Mapping[str, int]) -> list[Family]:
-    """Return how many findings were reported, by rule."""
-    about = "Findings that were reported; one whose count grows is reported again."
-    return [counter("findings", about, labelled("rule", tally))]
-
-
 def _disk_metrics(folder: Path) -> list[Family]:
     """Return what a run's folder takes, and what is free where it lies or is going to."""
     disk = disk_usage(next(each for each in (folder, *folder.absolute().parents) if each.exists()))
@@ -383,7 +377,7 @@ class RunCollector:
         findings = FindingCounts(run.folder)
         parts: dict[str, Callable[[], list[Family]]] = {
             "run": self._read_run,
-            "findings": lambda: self._while_there(_finding_metrics(findings.look())),
+            "findings": lambda: self._read_findings(findings),
             "disk": lambda: _disk_metrics(run.folder.path),
             "java": lambda: _java_metrics(counts_here=self._run.is_active),
             "lag": self._read_lag,
@@ -456,6 +450,10 @@ class RunCollector:
             gauge("lag_records", "Records of a partition that are still to be read.", records),
             gauge("lag_catch_up_seconds", "How long reading them may take.", seconds),
         ]
+
+    def _read_findings(self, findings: FindingCounts) -> list[Family]:
+        about = "Findings that were reported; one whose count grows is reported again."
+        return self._while_there([counter("findings", about, labelled("rule", findings.look()))])
 
     def _read_restarts(self) -> list[Family]:
         number = 0 if self._restarts is None else self._restarts()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import CheckpointError, ConfigurationError, Option, naming
 from kstoolkit.events.topics import where_given
-from kstoolkit.kafka.cluster import Partition
+from kstoolkit.kafka.cluster import Partition, check_offsets
 from kstoolkit.kafka.groups import group_facts, move_group, streams_topics
 from kstoolkit.kafka.reading import record_times
 from kstoolkit.moments import moment_of
@@ -222,7 +222,7 @@ def _targets_of(
     if isinstance(to, datetime):
         return cluster.offsets_at(topic, sorted(reach), round(to.timestamp() * 1_000))
     named = {} if isinstance(to, str) else to
-    _check_there(named, topic, reach)
+    check_offsets("to", named, topic, reach)
     return {each: named.get(each, _kept(at, positions.get(each))) for each, at in reach.items()}
 
 
@@ -240,15 +240,6 @@ def _kept(reach: Reach, position: int | None) -> int:
     if position is None:
         return reach.first
     return min(max(position, reach.first), reach.end)
-
-
-def _check_there(named: Mapping[int, int], topic: str, reach: Mapping[int, Reach]) -> None:
-    for partition, at in named.items():
-        there = reach.get(partition)
-        if there is None or not there.first <= at <= there.end:
-            message = f"to has offset {at} of partition {partition}, which is not there."
-            held = "; ".join(f"{each}: {r.first} to {r.end}" for each, r in sorted(reach.items()))
-            raise ConfigurationError(message, hint=f"{topic!r} has {held}.")
 
 
 def _reset_group(reader: GroupReader, to: _Where, *, dry_run: bool) -> ResetPlan:

@@ -30,11 +30,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError
 from kstoolkit.pipeline.run import Run
-from kstoolkit.pipeline.session import queries_beside
+from kstoolkit.pipeline.session import active_session, queries_beside
 from kstoolkit.records import Figure, Record, Records, Source, of_source
 from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
@@ -45,6 +44,7 @@ from kstoolkit.units import format_bytes, format_count
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.rocksdb.profiles.profile import Profile
@@ -146,7 +146,9 @@ def _java_figures(jvm: Any) -> dict[str, int]:
     beans = jvm.java.lang.management.ManagementFactory
     memory = beans.getMemoryMXBean()
     heap, other = memory.getHeapMemoryUsage(), memory.getNonHeapMemoryUsage()
-    pools = _buffer_pools(jvm, beans)
+    kind = jvm.java.lang.Class.forName("java.lang.management.BufferPoolMXBean")
+    # ``direct``, and several of ``mapped`` files.
+    pools = {pool.getName(): pool.getMemoryUsed() for pool in beans.getPlatformMXBeans(kind)}
     sql = jvm.org.apache.spark.sql
     return {
         "heap_used_bytes": heap.getUsed(),
@@ -159,12 +161,6 @@ def _java_figures(jvm: Any) -> dict[str, int]:
         "rocksdb_bytes": sql.execution.streaming.state.RocksDBMemoryManager.getMemBytesUsed(),
         "arrow_bytes": sql.util.ArrowUtils.rootAllocator().getAllocatedMemory(),
     }
-
-
-def _buffer_pools(jvm: Any, beans: Any) -> dict[str, int]:
-    """Return the sizes of Java's pools of buffers: ``direct``, and several of ``mapped`` files."""
-    kind = jvm.java.lang.Class.forName("java.lang.management.BufferPoolMXBean")
-    return {pool.getName(): pool.getMemoryUsed() for pool in beans.getPlatformMXBeans(kind)}
 
 
 _PROC = Path("/proc")
@@ -475,7 +471,7 @@ def session_with_java(spark: SparkSession | None = None) -> SparkSession:
     if process is not None and process.poll() is not None:
         message = "Spark's Java has ended."
         raise EnvironmentFault(message, hint="Start another session; the usual cause is memory.")
-    session = _active() if spark is None else spark
+    session = active_session() if spark is None else spark
     if session is None:
         message = "There is no Spark session in this process."
         raise ConfigurationError(message, hint="Start one, or give the one that you have.")
@@ -485,14 +481,6 @@ def session_with_java(spark: SparkSession | None = None) -> SparkSession:
     if session.sparkContext._jsc is None:  # noqa: SLF001 - what stopping leaves of it
         message = "This Spark session has been stopped."
         raise ConfigurationError(message, hint="Start another one.")
-    return session
-
-
-def _active() -> SparkSession | None:
-    session = SparkSession.getActiveSession()
-    if session is None and SparkContext._active_spark_context is not None:  # noqa: SLF001
-        # Started in another thread. A builder without options changes nothing of it.
-        return SparkSession.builder.getOrCreate()
     return session
 
 

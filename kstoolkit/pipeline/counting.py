@@ -24,7 +24,7 @@ from kstoolkit.pipeline.shuffle import Grain, Tally
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from kstoolkit.events.event import Columns, Judged
+    from kstoolkit.events.event import Columns
     from kstoolkit.events.topics import Reader
 
     _Places = np.ndarray[tuple[int], np.dtype[np.intp]]
@@ -66,16 +66,13 @@ def counting(
                 event = in_columns(readable.columns[: -len(BESIDE)])
                 judged = judge(*event, now_ms=now_ms, limits=limits, items=len(grain.names))
                 if judged.bad.size:
-                    tally.set_aside(_rejected(readable, judged))
+                    rows = readable.take(pa.array(judged.bad))
+                    files = rows.column("file").to_pylist()
+                    tally.set_aside(letters(judged.reasons, _raw(rows), file=files))
                 tally.count(judged.time_ms, judged.users, judged.actions, judged.items)
         yield from tally.records()
 
     return count
-
-
-def _rejected(batch: pa.RecordBatch, judged: Judged) -> pa.RecordBatch:
-    rows = batch.take(pa.array(judged.bad))
-    return letters(judged.reasons, _raw(rows), file=rows.column("file").to_pylist())
 
 
 def _broken(batch: pa.RecordBatch, *, items: int, is_json: bool) -> dict[int, str]:

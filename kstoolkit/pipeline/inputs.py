@@ -35,7 +35,7 @@ from kstoolkit.events.files import (
 )
 from kstoolkit.events.opening import format_of
 from kstoolkit.events.topics import Topic
-from kstoolkit.kafka.cluster import Cluster
+from kstoolkit.kafka.cluster import Cluster, check_offsets
 from kstoolkit.pipeline import stream
 from kstoolkit.pipeline.run import files_told
 from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
@@ -202,7 +202,7 @@ def starting_of(topic: Topic, facts: TopicFacts, reset: Mapping[int, int]) -> st
         cluster = Cluster(topic.address.bootstrap, topic.options)
         moment_ms = round(topic.starting.timestamp() * 1_000)
         return cluster.offsets_at(facts.name, partitions, moment_ms)
-    _check_named(topic.starting, facts)
+    check_offsets("starting", topic.starting, facts.name, facts.reach)
     return {each: topic.starting.get(each, facts.reach[each].first) for each in partitions}
 
 
@@ -243,15 +243,6 @@ def _gone(partition: int, at: int, reach: Reach | None) -> str:
         gone = f"offsets {at} to {reach.first - 1} are gone ({format_count(reach.first - at)})"
         return f"of partition {partition}, {gone}"
     return f"partition {partition} ends at offset {reach.end}, and {at} comes next"
-
-
-def _check_named(named: Mapping[int, int], facts: TopicFacts) -> None:
-    for partition, at in named.items():
-        reach = facts.reach.get(partition)
-        if reach is None or not reach.first <= at <= reach.end:
-            message = f"starting has offset {at} of partition {partition}, which is not there."
-            held = "; ".join(f"{p}: {r.first} to {r.end}" for p, r in sorted(facts.reach.items()))
-            raise ConfigurationError(message, hint=f"{facts.name!r} has {held}.")
 
 
 def check_shared(spark: SparkSession, folder: Path) -> None:

@@ -191,7 +191,8 @@ def spark_session(
     True
     """
     with _STARTING:
-        existing = _existing_session()
+        _forget_dead_java()
+        existing = active_session()
         if existing is not None:
             return existing
         master = master or "local[*]"
@@ -292,8 +293,8 @@ def streaming_conf() -> dict[str, str]:
     }
 
 
-def _existing_session() -> SparkSession | None:
-    _forget_dead_java()
+def active_session() -> SparkSession | None:
+    """Return the session that is active in this thread or, else, in another one, if there is."""
     session = SparkSession.getActiveSession()
     if session is None and SparkContext._active_spark_context is not None:  # noqa: SLF001 - as pyspark asks itself
         # Started in another thread. A builder without options changes nothing of it.

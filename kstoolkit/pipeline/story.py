@@ -284,13 +284,11 @@ def _level(
         ends_ms=ends,
         flagged_ms=np.unique(here.table["window_start_ms"].to_numpy()),
         min_count=min_count,
-        expected_at_ms=None if expecting is None else _span_of(expecting),
+        expected_at_ms=None
+        if expecting is None
+        else (expecting.window_start_ms, expecting.window_end_ms),
         **{name: getattr(expecting, name, None) for name in _EXPECTED},
     )
-
-
-def _span_of(finding: Finding) -> tuple[int, int]:
-    return finding.window_start_ms, finding.window_end_ms
 
 
 def user_events(
