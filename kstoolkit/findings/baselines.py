@@ -517,7 +517,8 @@ class Baselines:
 
     def _names(self, counts: pa.Table | pa.RecordBatch) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
         """Return the users of counts, and the actions, each as one of the user's kind."""
-        user, action = (_chunked(counts.column(name)) for name in ("user", "action"))
+        columns = map(counts.column, ("user", "action"))
+        user, action = (pa.chunked_array([c]) if isinstance(c, pa.Array) else c for c in columns)
         return user, of_kinds(user, action, self.watch.group)
 
     def _actions(self, places: Integers) -> pa.Array:
@@ -583,10 +584,6 @@ def _regrouped(cells: pa.Table, watch: Watch, *, had_kinds: bool) -> pa.Table:
     cells = cells.set_column(cells.schema.get_field_index("action"), "action", told)
     (_, user), (_, what) = encoded(cells["user"]), encoded(cells["action"])
     return cells.take(pa.array(np.lexsort((what, user))))
-
-
-def _chunked(column: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([column]) if isinstance(column, pa.Array) else column
 
 
 def _beside(counts: pa.Table | pa.RecordBatch, history: Floats) -> pa.Table:

@@ -133,13 +133,10 @@ def tail_bounds(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> tuple
     return low, high
 
 
-def interval(
-    mean: ArrayLike, variance: ArrayLike, probability: float = 0.95
-) -> tuple[Integers, Integers]:
-    """Return the counts between which ``probability`` lies, rare ends cut off equally."""
+def interval(mean: ArrayLike, variance: ArrayLike) -> tuple[Integers, Integers]:
+    """Return the counts between which 95 % lie, rare ends cut off equally."""
     m, v = np.broadcast_arrays(np.asarray(mean, np.float64), np.asarray(variance, np.float64))
-    rest = (1 - probability) / 2
-    return _quantile(rest, m, v), _quantile(1 - rest, m, v)
+    return _quantile(0.025, m, v), _quantile(0.975, m, v)
 
 
 def _quantile(share: float, mean: Floats, variance: Floats) -> Integers:

@@ -241,6 +241,9 @@ class _Seen:
         known = [lag for each in places if (lag := self.waiting.get(each)) is not None]
         tasks = sorted({task for each in own for task in each.tasks})
         sizes, why = self._sizes(first, tasks)
+        client = first.client_id
+        if first.process is not None:  # of an instance of Kafka Streams without the thread's
+            client = client.rpartition("-StreamThread-")[0] or client
         wait, why_wait = self._restore(sizes, why, ready, others)
         told = {
             "tasks": (tuple(tasks) if first.process else None, why),
@@ -250,7 +253,7 @@ class _Seen:
             "restore_seconds": (wait, why_wait),
         }
         return Instance(
-            instance=_client(first),
+            instance=client,
             host=first.host,
             members=tuple(sorted(each.member_id for each in own)),
             partitions=tuple(places),
@@ -287,12 +290,6 @@ def _instances(members: Iterable[Member], seen: _Seen) -> list[Instance]:
 
 def _standbys(members: Iterable[Member]) -> set[str]:
     return {task for each in members for task in each.standbys}
-
-
-def _client(member: Member) -> str:
-    """Return a client's id, of an instance of Kafka Streams without the thread's."""
-    name = member.client_id
-    return name if member.process is None else name.rpartition("-StreamThread-")[0] or name
 
 
 def _fullest(sizes: Iterable[int], others: int) -> int:

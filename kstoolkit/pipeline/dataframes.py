@@ -53,26 +53,25 @@ class EventColumns:
 
     def of(self, events: DataFrame) -> DataFrame:
         """Return ``time``, ``user`` and ``action`` of those events that have what is asked for."""
-        selected = _in_utc(self._select(events), self.event_time)
-        for name in self._given():
-            selected = selected.where(sf.col(name).isNotNull())
-        return selected
-
-    def _given(self) -> dict[str, str]:
         named = {"time": self.event_time, "user": self.user, "action": self.action}
-        return {name: text for name, text in named.items() if text is not None}
+        given = {name: text for name, text in named.items() if text is not None}
+        # Over all actions, the column is there all the same: null, as one group.
+        whole = [] if "action" in given else [sf.lit(None).cast("string").alias("action")]
+        wanted = _in_utc(selected(events, given, *whole), self.event_time)
+        for name in given:
+            wanted = wanted.where(sf.col(name).isNotNull())
+        return wanted
 
-    def _select(self, events: DataFrame) -> DataFrame:
-        given = self._given()
-        try:
-            columns = {name: column_of(events, text) for name, text in given.items()}
-            # Over all actions, the column is there all the same: null, as one group.
-            columns.setdefault("action", sf.lit(None).cast("string"))
-            selected = events.select(*(column.alias(name) for name, column in columns.items()))
-            _ = selected.schema  # over Connect, only this makes Spark look at the expressions
-        except AnalysisException as error:
-            raise unreadable(error, given, events) from error
-        return selected
+
+def selected(events: DataFrame, given: dict[str, str], *beside: Column) -> DataFrame:
+    """Return columns, or SQL expressions, under the names that they are given, and some beside."""
+    try:
+        columns = [column_of(events, text).alias(name) for name, text in given.items()]
+        found = events.select(*columns, *beside)
+        _ = found.schema  # over Connect, only this makes Spark look at the expressions
+    except AnalysisException as error:
+        raise unreadable(error, given, events) from error
+    return found
 
 
 def column_of(events: DataFrame, text: str) -> Column:
@@ -180,7 +179,9 @@ def count_windows(
 
     def count(events: DataFrame) -> DataFrame:
         if window.is_tumbling or events.isStreaming:
-            return _spark_windows(events, window)
+            spans = sf.window("time", _interval(window.size_ms), _interval(window.every_ms))
+            counted = events.groupBy(spans.alias("span"), *_KEYS).agg(_number("count"))
+            return _spanned(counted, sf.col("span.start"), sf.col("span.end"))
         return _pane_sums(events, window)
 
     return _counting(EventColumns(event_time, user, action), count, lateness, min_count)
@@ -291,12 +292,6 @@ def _counting(
         return found if min_count is None else found.where(sf.col("count") >= min_count)
 
     return counted
-
-
-def _spark_windows(events: DataFrame, window: Window) -> DataFrame:
-    spans = sf.window("time", _interval(window.size_ms), _interval(window.every_ms))
-    counted = events.groupBy(spans.alias("span"), *_KEYS).agg(_number("count"))
-    return _spanned(counted, sf.col("span.start"), sf.col("span.end"))
 
 
 def _pane_sums(events: DataFrame, window: Window) -> DataFrame:

@@ -90,30 +90,35 @@ class FileFeedPlan:
         return cls(**read)
 
 
-class FileFeed(DataSource):
-    """Spark's view of the file feed."""
+class Feed(DataSource):
+    """Spark's view of a feed that brings the shuffle's records; ``called`` is the format's name."""
+
+    called: str
 
     @classmethod
     def name(cls) -> str:
         """Return the format's name."""
-        return "kstoolkit_files"
+        return cls.called
 
-    def schema(self) -> str:
+    def schema(self) -> StructType | str:
         """Return the columns of the shuffle."""
         return SHUFFLE_DDL
+
+
+class FileFeed(Feed):
+    """Spark's view of the file feed."""
+
+    called = "kstoolkit_files"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
         """Return the reader of one query."""
         return _CountingReader(FileFeedPlan.from_json(self.options["plan"]))
 
 
-class LineFeed(DataSource):
+class LineFeed(Feed):
     """Spark's view of the line feed."""
 
-    @classmethod
-    def name(cls) -> str:
-        """Return the format's name."""
-        return "kstoolkit_lines"
+    called = "kstoolkit_lines"
 
     def schema(self) -> StructType:
         """Return the files' own columns (JSON is parsed later), and ours."""

@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StringType, StructType
 
 import kstoolkit
 from kstoolkit.events.files import BROKEN, FILE, NOW, RAW
 from kstoolkit.pipeline.counting import BESIDE, counting
-from kstoolkit.pipeline.dataframes import column_of, unreadable
-from kstoolkit.pipeline.feeds import FileFeed, FileFeedPlan, LineFeed, Reader
+from kstoolkit.pipeline.dataframes import selected
+from kstoolkit.pipeline.feeds import Feed, FileFeed, FileFeedPlan, LineFeed, Reader
 from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
 from kstoolkit.pipeline.shuffle import FLUSH, SHUFFLE_DDL, TICK, Grain, shuffle_keys, shuffle_record
 
@@ -80,15 +79,10 @@ class Due:
         return now_ms < told_ms or (due_ms is not None and due_ms <= now_ms)
 
 
-class _TickFeed(DataSource):
+class _TickFeed(Feed):
     """One row for every bucket, as often as a flush is due."""
 
-    @classmethod
-    def name(cls) -> str:
-        return "kstoolkit_ticks"
-
-    def schema(self) -> str:
-        return SHUFFLE_DDL
+    called = "kstoolkit_ticks"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
         kind, due = self.options["kind"], Due(Path(self.options["due"]))
@@ -125,15 +119,10 @@ class _TickReader(Reader):
             yield shuffle_record(bucket, partition.value, b"")
 
 
-class _StillFeed(DataSource):
+class _StillFeed(Feed):
     """A feed that brings nothing, in the place of one that stays where it is."""
 
-    @classmethod
-    def name(cls) -> str:
-        return "kstoolkit_still"
-
-    def schema(self) -> str:
-        return SHUFFLE_DDL
+    called = "kstoolkit_still"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
         return _StillReader()
@@ -265,11 +254,5 @@ def counted_columns(
     items = (f"item {number}, {name}" for number, name in enumerate(columns.items))
     names = ("time", "user", *(columns.parts or ["action"]), *items)
     given = dict(zip(names, columns, strict=True))
-    try:
-        chosen = [column_of(df, text).alias(name) for name, text in given.items()]
-        aliased = [column.alias(name) for column, name in zip(beside, BESIDE, strict=True)]
-        rows = df.select(*chosen, *aliased)
-        _ = rows.schema  # over Connect, only this makes Spark look at the expressions
-    except AnalysisException as error:
-        raise unreadable(error, given, df) from error
-    return rows.mapInArrow(count, SHUFFLE_DDL)
+    aliased = [column.alias(name) for column, name in zip(beside, BESIDE, strict=True)]
+    return selected(df, given, *aliased).mapInArrow(count, SHUFFLE_DDL)
