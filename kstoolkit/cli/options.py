@@ -88,6 +88,20 @@ QUIET = typer.Option(
     "-q",
     help="Print no progress and no result, just errors (and what --json asks for).",
 )
+
+
+def metrics_port(what: str, does: str) -> Any:
+    """Return the option that serves a run's or a replica's figures while it does something."""
+    return optional(
+        "PORT",
+        f"Serve the {what}'s figures to Prometheus at http://127.0.0.1:PORT/metrics while it "
+        f"{does}; 0 takes any port that is free, and says which.",
+        "don't",
+        min=0,
+        max=65_535,
+    )
+
+
 FILE_FORMAT = optional(None, "The files' format.", "what each name says", flag="--format")
 TIME_UNIT = optional(
     None, "What epoch times are counted in.", "told from their size", flag="--time-unit"

@@ -102,14 +102,7 @@ def restore(
     every: str | None = optional(
         "DURATION", "With --follow: how often to look for what is new.", _LOOK
     ),
-    metrics_port: int | None = optional(
-        "PORT",
-        "Serve the replica's figures to Prometheus at http://127.0.0.1:PORT/metrics while it "
-        "restores and follows; 0 takes any port that is free, and says which.",
-        "don't",
-        min=0,
-        max=65_535,
-    ),
+    metrics_port: int | None = options.metrics_port("replica", "restores and follows"),
     quiet: bool = options.QUIET,
     kafka_config: str | None = options.KAFKA_CONFIG,
     as_json: bool = options.AS_JSON_OBJECT,

@@ -349,8 +349,7 @@ def _of_reason(counts: dict[str, int], reason: str | None) -> dict[str, int]:
     if reason is not None and reason not in REASONS:
         message = f"--reason {reason!r} is none."
         known = ", ".join(REASONS)
-        hint = f"{guessed(reason, REASONS)}There are: {known}."
-        raise ConfigurationError(message, hint=hint)
+        raise ConfigurationError(message, hint=f"{guessed(reason, REASONS)}There are: {known}.")
     found = {each: n for each, n in counts.items() if n and reason in {None, each}}
     return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
 

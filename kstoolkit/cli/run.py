@@ -118,14 +118,7 @@ def run(
     master: str | None = optional(
         "URL", "Where Spark runs: local[4], spark://host:port, yarn, k8s://…", "here, on all cores"
     ),
-    metrics_port: int | None = optional(
-        "PORT",
-        "Serve the run's figures to Prometheus at http://127.0.0.1:PORT/metrics while it counts; "
-        "0 takes any port that is free, and says which.",
-        "don't",
-        min=0,
-        max=65_535,
-    ),
+    metrics_port: int | None = options.metrics_port("run", "counts"),
     quiet: bool = options.QUIET,
     as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:

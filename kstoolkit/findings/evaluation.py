@@ -301,7 +301,10 @@ def _ranked(labels: Labels, users: pa.Array, score: Floats) -> Evaluation:
     abnormal = labels.user.filter(pa.array(~labels.is_ordinary)).unique()
     hit = np.asarray(pc.is_in(users, value_set=abnormal)).astype(np.float64)
     total, unknown = len(abnormal), dict.fromkeys(_OF_FINDINGS, "a ranking has no findings")
-    ends, hits = _points(score, hit)
+    order = np.argsort(-score, kind="stable")
+    # After how many users each score ends, the highest first, and the hits by then.
+    last = np.flatnonzero(np.append(np.diff(score[order]) != 0, True)[: len(order)])
+    ends, hits = last + 1, np.cumsum(hit[order])[last]
     average_precision = (np.diff(hits, prepend=0.0) * hits / ends).sum() / max(total, 1)
     samples = _samples(ends, hits, total)
     low, high = np.quantile(samples, (0.025, 0.975)).tolist() if total else (None, None)
@@ -313,7 +316,6 @@ def _ranked(labels: Labels, users: pa.Array, score: Floats) -> Evaluation:
         Point(users=int(end), precision=float(n / end), recall=float(n / max(total, 1)))
         for end, n in zip(ends[grows], hits[grows], strict=True)
     ]
-    order = np.argsort(-score, kind="stable")
     return Evaluation(
         kinds=Records([], "kinds"),
         average_precision=float(average_precision) if total else None,
@@ -323,13 +325,6 @@ def _ranked(labels: Labels, users: pa.Array, score: Floats) -> Evaluation:
         curve=Records(points, "points"),
         unknown=unknown,
     )
-
-
-def _points(score: Floats, hit: Floats) -> tuple[Integers, Floats]:
-    """Return after how many users each score ends, the highest first, and the hits by then."""
-    order = np.argsort(-score, kind="stable")
-    last = np.flatnonzero(np.append(np.diff(score[order]) != 0, True)[: len(order)])
-    return last + 1, np.cumsum(hit[order])[last]
 
 
 def _samples(ends: Integers, hits: Floats, total: int) -> Floats:

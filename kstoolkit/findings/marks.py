@@ -237,8 +237,8 @@ def mark_of(
 ) -> Mark:
     """Return a mark of an incident, or a user, by whoever runs this, now."""
     if mark not in MARKS:
-        message = f"There is no mark {mark!r}."
-        raise ConfigurationError(message, hint=f"{guessed(mark, MARKS)}Marks: {', '.join(MARKS)}.")
+        hint = f"{guessed(mark, MARKS)}Marks: {', '.join(MARKS)}."
+        _refuse(f"There is no mark {mark!r}.", hint)
     given = [rules] if isinstance(rules, str) else rules
     told = Mark(
         mark=mark,

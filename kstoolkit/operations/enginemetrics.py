@@ -219,7 +219,8 @@ def read_progress(path: str | Path) -> EngineMetrics:
         If it can't be read, or tells of no state in RocksDB.
     """
     text, at_ms = _file(Path(path))
-    told = [_progress(line, number, path) for number, line in _lines(text)]
+    lines = enumerate(text.splitlines(), 1)
+    told = [_progress(line, number, path) for number, line in lines if line.strip()]
     found = operators_in_all(told)
     rows = [StoreMetrics("Spark", *whose, values, at_ms) for whose, values in found.items()]
     if not any("rocksdbPutCount" in each.values for each in rows):
@@ -227,10 +228,6 @@ def read_progress(path: str | Path) -> EngineMetrics:
         hint = "Its state store's provider has to be RocksDBStateStoreProvider."
         raise InputError(message, hint=hint)
     return EngineMetrics(rows, str(path))
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
 
 
 def _progress(line: str, number: int, path: str | Path) -> dict[str, Any]:

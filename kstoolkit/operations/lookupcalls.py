@@ -512,16 +512,6 @@ def newest(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, fl
     return {name: max(count, other.get(name, 0)) for name, count in one.items()}
 
 
-def _together(told: list[Mapping[str, float]]) -> dict[str, float]:
-    """Return the counts of several processes as one; of the most in flight, the most of any."""
-    found: dict[str, float] = dict.fromkeys(_COUNTS, 0)
-    for each in told:
-        for name, count in each.items():
-            most = name.startswith("max_")
-            found[name] = max(found[name], count) if most else found[name] + count
-    return found
-
-
 def lookup_statistics(
     told: Mapping[str, Mapping[str, float]], why_unknown: str | None = None
 ) -> LookupStatistics:
@@ -534,7 +524,11 @@ def lookup_statistics(
     >>> found.calls, found.max_in_flight, found.keys_per_second
     (5, 2, 500.0)
     """
-    found = _together(list(told.values()))
+    found: dict[str, float] = dict.fromkeys(_COUNTS, 0)
+    for each in told.values():
+        for name, count in each.items():
+            most = name.startswith("max_")  # the most in flight is the most of any
+            found[name] = max(found[name], count) if most else found[name] + count
     busy_ms = found.pop("busy_ms")
     unknown = {} if why_unknown is None else {"num_processes": why_unknown}
     if not busy_ms:
@@ -592,7 +586,8 @@ class LiveLookup:
         self._figures.add("keys_wanted", len(keys))
         self._figures.add("cache_hits", len(held))
         self._figures.add("keys_joined", len(keys) - len(held) - len(new))
-        flights |= {self._begin(batch) for batch in _batches(new, self._options.batch_size)}
+        size = self._options.batch_size
+        flights |= {self._begin(new[at : at + size]) for at in range(0, len(new), size)}
         if flights:
             await asyncio.wait(flights)
         for error in [flight.exception() for flight in flights]:
@@ -643,7 +638,3 @@ def kept_in_process() -> dict[Any, Any]:
     module = sys.modules.setdefault(_KEPT, ModuleType(_KEPT))
     place: dict[Any, Any] = vars(module).setdefault(f"process {os.getpid()}", {})
     return place
-
-
-def _batches(keys: Sequence[Hashable], size: int) -> list[Sequence[Hashable]]:
-    return [keys[start : start + size] for start in range(0, len(keys), size)]

@@ -393,15 +393,11 @@ def _query_state(progress: Mapping[str, Mapping[str, Any] | None]) -> QueryState
     on_heap = [each for each in operators if _PINNED not in each["customMetrics"]]
     return QueryState(
         names,
-        num_stores=_sum(in_rocksdb, "numStateStoreInstances"),
-        rocksdb_bytes=_sum(in_rocksdb, "memoryUsedBytes"),
+        num_stores=sum(each["numStateStoreInstances"] for each in in_rocksdb),
+        rocksdb_bytes=sum(each["memoryUsedBytes"] for each in in_rocksdb),
         rocksdb_pinned_bytes=sum(each["customMetrics"][_PINNED] for each in in_rocksdb),
-        heap_bytes=_sum(on_heap, "memoryUsedBytes"),
+        heap_bytes=sum(each["memoryUsedBytes"] for each in on_heap),
     )
-
-
-def _sum(operators: Sequence[Mapping[str, Any]], name: str) -> int:
-    return sum(each[name] for each in operators)
 
 
 _PREFIX = "spark.sql.streaming.stateStore.rocksdb."

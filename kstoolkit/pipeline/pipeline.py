@@ -191,8 +191,7 @@ class Pipeline:
         _check_apart(self.source, self.changelog, self.findings_to)
         if self.cascade.sessions and self.time == "processing":
             message = "Sessions are counted by the events' own time."
-            hint = "Leave the sessions out, or time=."
-            raise ConfigurationError(message, hint=hint)
+            raise ConfigurationError(message, hint="Leave the sessions out, or time=.")
         if self.changelog is not None and any(self.cascade.expire_ms):
             raise ConfigurationError(NOT_OURS, hint="Leave expire out; set the topic's retention.")
         if self.on_batch is not None and self.changelog is not None:
