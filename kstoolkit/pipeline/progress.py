@@ -6,13 +6,12 @@ import sys
 import threading
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tqdm import tqdm
 
 from kstoolkit.events.files import Ledger
 from kstoolkit.pipeline.runfolder import files_taken
-from kstoolkit.records import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +49,7 @@ def _in_notebook() -> bool:
     return hasattr(sys.stderr, "pub_thread")
 
 
-class Progress(Closing):
+class Progress:
     """Shows a run's progress as text, if it is to: on stderr, in a notebook below the cell."""
 
     def __init__(self, *, shown: bool) -> None:
@@ -101,6 +100,12 @@ class Progress(Closing):
     def close(self) -> None:
         """Take the bar away."""
         self._bar.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class InputProgress:
