@@ -329,11 +329,11 @@ def _missed(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
 
 @Rule(
     "hash index not pinned",
-    "the hash index is an evictable block of the cache, and built again at each miss",
+    "blocks of the hash index can be evicted from the cache, and are read again at each miss",
     option="cache_index_and_filter_blocks",
     direction="off: RocksDB pins in the cache those of level 0 only",
-    effect="each file's hash index is built once, when the file is opened",
-    cost="its memory, and that of the filters, is outside the cache and not bounded by it",
+    effect="each file's index and filter are read once, when the file is opened",
+    cost="their memory is outside the cache and not bounded by it",
     link=f"{_CACHE}#caching-index-filter-and-compression-dictionary-blocks",
 )
 def _hash_index(facts: Facts) -> Iterator[Shown]:

@@ -5,7 +5,7 @@ that a profile can be compared to them by name. An engine's own profile sets not
 :class:`~kstoolkit.rocksdb.profiles.options.Left`.
 
 For ``point_lookup``, indexes and filters live outside the cache, in memory while their files are
-open: RocksDB would pin only those of level 0 in it, and rebuild a hash index at each miss. Keys are
+open: RocksDB would pin only those of level 0 in it, and read the others again at each miss. Keys are
 taken to start with 4 bytes that spread them, as in kstoolkit's stores; for other keys change
 ``prefix_bytes``. Iterate with the profile's ``read_options()``: without them, RocksDB finds nothing
 from a key on whose prefix is absent. After ``bulk_load``, compact the store, and open it otherwise.
