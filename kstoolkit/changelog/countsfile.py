@@ -280,7 +280,10 @@ class CountsFile:
         """
         with opened(self.path) as file, _understood(self.path):
             if self.buckets is None:
-                spans = [_read_span(file, column, window_ms)]
+                table = file.read(["window_ms", column])
+                if window_ms is not None:
+                    table = table.filter(pc.equal(table["window_ms"], window_ms))
+                spans = [_span(table[column].cast(TIME))]
             else:
                 spans = [
                     _stored_span(file, number, column)
@@ -360,13 +363,6 @@ def _stored_span(file: pq.ParquetFile, number: int, column: str) -> tuple[int, i
     if told is not None and told.has_min_max:
         return int(told.min_raw), int(told.max_raw)
     return _span(file.read_row_group(number, [column])[column])
-
-
-def _read_span(file: pq.ParquetFile, column: str, window_ms: int | None) -> tuple[int, int] | None:
-    table = file.read(["window_ms", column])
-    if window_ms is not None:
-        table = table.filter(pc.equal(table["window_ms"], window_ms))
-    return _span(table[column].cast(TIME))
 
 
 def _span(times: pa.ChunkedArray) -> tuple[int, int] | None:

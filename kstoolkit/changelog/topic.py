@@ -92,7 +92,11 @@ def counters_of(
     every = decode_topic_keys(keys)
     if not len(every):
         return {}
-    last = _last_of_each(every)
+    # Where each window is the last time, ordered by user and start.
+    _, size = np.unique(every.size_ms, return_inverse=True)
+    packed = PackedKeys.of(every.user, every.start_ms, size.astype(np.int32)).packed
+    order = np.argsort(packed, kind="stable")
+    last = np.asarray(order[np.append(np.diff(packed[order]) != 0, True)])
     windows = every.take(last)
     found = values if isinstance(values, pa.Array) else pa.array(values, pa.large_binary())
     found = found.take(pa.array(last))
@@ -117,14 +121,6 @@ def _told(windows: WindowKeys, found: pa.Array) -> dict[int, TopicCounts]:
         gone = windows.take(is_gone & (windows.size_ms == one))
         told[one] = TopicCounts(counters, changed_ms[here][order], gone)
     return told
-
-
-def _last_of_each(windows: WindowKeys) -> NDArray[np.intp]:
-    """Return where each window is the last time, ordered by user and start."""
-    _, size = np.unique(windows.size_ms, return_inverse=True)
-    packed = PackedKeys.of(windows.user, windows.start_ms, size.astype(np.int32)).packed
-    order = np.argsort(packed, kind="stable")
-    return np.asarray(order[np.append(np.diff(packed[order]) != 0, True)])
 
 
 def _counters(

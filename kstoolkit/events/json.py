@@ -179,7 +179,12 @@ def _pieces(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) ->
     if piece is not None:
         yield piece
     elif len(chunk) <= _FEW_BYTES or middle < 0:
-        yield _line_by_line(chunk, columns, types, longest_bytes)
+        # Each line on its own, and the types are learnt from the first good one.
+        told = list(_each_line(chunk, columns, longest_bytes))
+        bad = [(text, why) for text, why in told if isinstance(why, str)]
+        good = [(text, found) for text, found in told if not isinstance(found, str)]
+        read = _columns_of([record for _, record in good], columns, types)
+        yield Piece(*read, lambda chosen: [good[place][0] for place in chosen], bad, len(chunk))
     else:
         yield from _pieces(chunk[:middle], columns, types, longest_bytes)
         yield from _pieces(chunk[middle + 1 :], columns, types, longest_bytes)
@@ -210,15 +215,6 @@ def _parsed(chunk: bytes, types: Types) -> pa.Table:
     # Twice the length: a block must hold the longest row and its successor's start.
     read = pj.ReadOptions(use_threads=False, block_size=2 * len(chunk) + 64)
     return pj.read_json(pa.BufferReader(chunk), read, parse)
-
-
-def _line_by_line(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece:
-    """Parse each line on its own, and learn the types from the first good one."""
-    told = list(_each_line(chunk, columns, longest_bytes))
-    bad = [(text, why) for text, why in told if isinstance(why, str)]
-    good = [(text, found) for text, found in told if not isinstance(found, str)]
-    read = _columns_of([record for _, record in good], columns, types)
-    return Piece(*read, lambda chosen: [good[place][0] for place in chosen], bad, len(chunk))
 
 
 def _columns_of(

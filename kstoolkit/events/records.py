@@ -141,34 +141,26 @@ def write_events(
     Their columns are time (timestamp in ms), user and action. Each file appears under its name only
     once it is whole. A Parquet file is compressed inside and keeps its plain name.
     """
-    _check(file_format, compression, files, events.num_rows)
-    suffix = "" if file_format == "parquet" else _SUFFIXES[compression]
-    names = [f"events-{number + 1:03}.{file_format}{suffix}" for number in range(files)]
-    _check_leftovers(folder, names)
-    ends = [events.num_rows * (number + 1) // files for number in range(files)]
-    for name, start, end in zip(names, [0, *ends], ends, strict=False):
-        with replacing(folder / name) as out:
-            _write(events.slice(start, end - start), out, file_format, compression)
-    return [folder / name for name in names]
-
-
-def _check(file_format: str, compression: str | None, files: int, rows: int) -> None:
     if file_format not in FORMATS:
         message = f"There is no format {file_format!r} for events."
         raise ConfigurationError(message, hint="Choose one of: json, csv, parquet.")
     if compression not in _SUFFIXES:
         message = f"There is no compression {compression!r}."
         raise ConfigurationError(message, hint="Choose gzip, zstd, or None for none.")
-    if not 1 <= files <= rows:
-        message = f"{rows:,} events don't fill {files:,} files."
+    if not 1 <= files <= events.num_rows:
+        message = f"{events.num_rows:,} events don't fill {files:,} files."
         raise ConfigurationError(message, hint="Give a number of files between 1 and the events'.")
-
-
-def _check_leftovers(folder: Path, names: list[str]) -> None:
+    suffix = "" if file_format == "parquet" else _SUFFIXES[compression]
+    names = [f"events-{number + 1:03}.{file_format}{suffix}" for number in range(files)]
     left = sorted({path.name for path in folder.glob("events-*")} - set(names))
     if left:
         message = f"{folder} already holds {left[0]}, which these events would not replace."
         raise OutputError(message, hint="Remove the old events, or give another folder.")
+    ends = [events.num_rows * (number + 1) // files for number in range(files)]
+    for name, start, end in zip(names, [0, *ends], ends, strict=False):
+        with replacing(folder / name) as out:
+            _write(events.slice(start, end - start), out, file_format, compression)
+    return [folder / name for name in names]
 
 
 @contextmanager
@@ -328,19 +320,15 @@ def records_of(events: pa.Table) -> Iterator[RawRecords]:
 def _of_json(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[RawRecords]:
     types: dict[str, pa.DataType] = dict.fromkeys(columns, pa.string())
     for chunk in chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES):
-        values = _lines(chunk)
+        lines = Lines(chunk)
+        every = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
+        values = [line for start, end in every if not (line := chunk[start:end]).isspace()]
         users: NDArray[np.object_] = np.full(len(values), None)
         time_ms, has_time = np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
         for part in read_json_values(pa.array(values, pa.binary()), columns, types):
             users[part.rows] = np.array(_names(part.users), dtype=object)
             time_ms[part.rows], has_time[part.rows] = to_epoch_ms(part.times, unit)
         yield RawRecords(values, users.tolist(), time_ms, has_time)
-
-
-def _lines(chunk: bytes) -> list[bytes]:
-    lines = Lines(chunk)
-    every = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
-    return [line for start, end in every if not (line := chunk[start:end]).isspace()]
 
 
 def _of_csv(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[RawRecords]:

@@ -448,8 +448,12 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         _check_number("users", self.users, 1)
         _check_number("duration_ms", self.duration_ms, _SHORTEST_MS)
         _check_number("seed", self.seed, 0)
-        _check_start(self.start)
-        _check_actions(self.actions)
+        if self.start.utcoffset() is None:
+            message = f"The start {self.start.isoformat()} has no time zone."
+            raise ConfigurationError(message, hint="Write datetime(2026, 3, 2, tzinfo=UTC).")
+        if not self.actions or "" in self.actions or len(set(self.actions)) < len(self.actions):
+            message = f"{list(self.actions)!r} are no actions to choose from."
+            raise ConfigurationError(message, hint="Give one or more different names, none empty.")
         _check_abnormal(self.abnormal, self.users)
 
     def __repr__(self) -> str:
@@ -691,18 +695,6 @@ def _check_number(name: str, value: int, least: int) -> None:
     if value < least:
         message = f"{name} is {value!r}."
         raise ConfigurationError(message, hint=f"Give a whole number from {least:,} on.")
-
-
-def _check_start(start: datetime) -> None:
-    if start.utcoffset() is None:
-        message = f"The start {start.isoformat()} has no time zone."
-        raise ConfigurationError(message, hint="Write datetime(2026, 3, 2, tzinfo=UTC).")
-
-
-def _check_actions(actions: Sequence[str]) -> None:
-    if not actions or "" in actions or len(set(actions)) < len(actions):
-        message = f"{list(actions)!r} are no actions to choose from."
-        raise ConfigurationError(message, hint="Give one or more different names, none empty.")
 
 
 def _check_abnormal(abnormal: Mapping[str, int], users: int) -> None:

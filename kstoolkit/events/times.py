@@ -286,7 +286,12 @@ def _of_rewritten(pattern: str, by: str) -> _ReadBy:
 def _in_halves(texts: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | None) -> Read:
     """Read texts of which some are wrong: narrow these down."""
     if len(texts) <= _FEW:
-        return _one_by_one(texts, zone)
+        milliseconds, readable = _unread(len(texts))
+        for place, text in enumerate(texts.to_pylist()):
+            one = _one_iso(text or "", zone)
+            if one is not None:
+                milliseconds[place], readable[place] = one, True
+        return _bounded(milliseconds, readable)
     middle = len(texts) // 2
     parts = [
         _of_like_texts(each, zone) or _in_halves(each, unit, zone)
@@ -351,15 +356,6 @@ def _of_like_texts(times: pa.StringArray, zone: ZoneInfo | None) -> Read | None:
         except pa.ArrowInvalid:
             continue
     return None
-
-
-def _one_by_one(times: pa.StringArray, zone: ZoneInfo | None) -> Read:
-    milliseconds, readable = _unread(len(times))
-    for place, text in enumerate(times.to_pylist()):
-        one = _one_iso(text or "", zone)
-        if one is not None:
-            milliseconds[place], readable[place] = one, True
-    return _bounded(milliseconds, readable)
 
 
 def _one_iso(text: str, zone: ZoneInfo | None) -> int | None:

@@ -401,7 +401,13 @@ def where_given(given: object, what: str) -> str | datetime | dict[int, int]:
     Of anything else, a time without a zone among it, it is a ConfigurationError.
     """
     if isinstance(given, Mapping) and given:
-        return _offsets(given, what)
+        found: dict[int, int] = {}
+        for partition, offset in given.items():
+            if type(partition) is not int or type(offset) is not int or min(partition, offset) < 0:
+                message = f"{what} has {partition!r}: {offset!r}."
+                raise ConfigurationError(message, hint="Give {partition: offset}, whole numbers.")
+            found[partition] = offset
+        return found
     if isinstance(given, str) and given in {"earliest", "latest"}:
         return given
     moment = _moment(given)
@@ -431,13 +437,3 @@ def _moment(given: object) -> datetime | None:
         return datetime.fromisoformat(given) if isinstance(given, str) else None
     except ValueError:
         return None
-
-
-def _offsets(given: Mapping[object, object], what: str) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for partition, offset in given.items():
-        if type(partition) is not int or type(offset) is not int or min(partition, offset) < 0:
-            message = f"{what} has {partition!r}: {offset!r}."
-            raise ConfigurationError(message, hint="Give {partition: offset}, whole numbers.")
-        found[partition] = offset
-    return found

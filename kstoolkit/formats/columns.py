@@ -146,7 +146,12 @@ class ByteColumn:
         there = np.flatnonzero(~self.is_null)
         starts, ends, place = _in_order(self.starts[there], self.ends[there])
         if (starts[1:] < ends[:-1]).any():
-            return self._gathered()
+            # Byte by byte, as some rows lie in others.
+            offsets = run_edges(self.lengths)
+            places = run_places(self.starts, self.lengths)
+            valid = pa.py_buffer(np.packbits(~self.is_null, bitorder="little"))
+            buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(self.data[places])]
+            return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
         # Cells and what lies between them, by turns: Arrow copies the cells, each in one go.
         bounds = np.zeros(2 * len(starts) + 1, dtype=np.int64)
         bounds[:-1:2], bounds[1::2], bounds[-1] = starts, ends, ends.max(initial=0)
@@ -160,14 +165,6 @@ class ByteColumn:
         """Return the rows as Python's bytes."""
         cells: list[bytes | None] = self.to_arrow().to_pylist()
         return cells
-
-    def _gathered(self) -> pa.Array:
-        """Return the rows, byte by byte: for those of which some lie in others."""
-        offsets = run_edges(self.lengths)
-        places = run_places(self.starts, self.lengths)
-        valid = pa.py_buffer(np.packbits(~self.is_null, bitorder="little"))
-        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(self.data[places])]
-        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
     def _place(self, index: int | NDArray[np.int64]) -> NDArray[np.int64]:
         from_start = np.minimum(self.starts + index, self.ends)

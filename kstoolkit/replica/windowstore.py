@@ -677,7 +677,10 @@ class WindowStore(WindowReader):
                 catch_up.run()
             finally:
                 catch_up.close()
-        _warn_of_unknown(memory, source)
+        lacking = [length_label(each) for each, level in memory.items() if not level.has_begun]
+        if lacking:
+            message = f"The changelog {source.path} has no windows of {', '.join(lacking)} so far."
+            warnings.warn(message, UserWarning, stacklevel=2)
         return cls(folder, profile, memory)
 
     def expire(self, now: Moment | None = None) -> int:
@@ -735,13 +738,6 @@ class WindowStore(WindowReader):
         )
         seen = partial(self._opened.refresh, now=True)
         return Standby(begin, seen, source, self.path, every=every)
-
-
-def _warn_of_unknown(memory: Mapping[int, MemoryLevel], changelog: Changelog) -> None:
-    lacking = [length_label(each) for each, level in memory.items() if not level.has_begun]
-    if lacking:
-        message = f"The changelog {changelog.path} has no windows of {', '.join(lacking)} so far."
-        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _changelog(given: str | os.PathLike[str] | Changelog | Mirrored, replica: Path) -> Changelog:

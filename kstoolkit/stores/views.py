@@ -22,7 +22,7 @@ from kstoolkit.rocksdb.faults import (
     StorePermissionError,
 )
 from kstoolkit.rocksdb.files.finding import MissingFolderError
-from kstoolkit.rocksdb.files.ssts import Level, density, level_of
+from kstoolkit.rocksdb.files.ssts import Level, density, known_total, level_of
 from kstoolkit.rocksdb.files.summary import NO_DAMAGE, StoreSummary
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
@@ -256,7 +256,7 @@ _TEXTS = ("rocksdb_version", "compaction_style", "merge_operator")
 def summary_in_all(path: Path, each: Mapping[str, StoreSummary]) -> StoreSummary:
     """Return some stores at a glance: figures on disk summed, what is said of them each once."""
     rows = list(each.values())
-    sums: dict[str, Any] = {name: _sum(rows, name) for name in _SUMS}
+    sums: dict[str, Any] = {name: known_total(getattr(row, name) for row in rows) for name in _SUMS}
     sums |= {name: ", ".join(_kinds(rows, name)) or None for name in _TEXTS}
     whys = {name: why for row in reversed(rows) for name, why in row.unknown.items()}
     whys |= {"num_levels_used": _OF_EACH, "table_readers_bytes": "not all are open at once"}
@@ -339,12 +339,6 @@ def writes_in_all(each: Sequence[StoreLog]) -> WriteAmplification:
     for log in each:
         done += [*log.flushes(), *log.compactions()]
     return write_amplification(done, untold)
-
-
-def _sum(rows: Iterable[Record], name: str) -> Any:
-    """Return the sum of a figure; None if it is unknown of one."""
-    values = [getattr(row, name) for row in rows]
-    return None if None in values else sum(values)
 
 
 def _kinds(rows: Iterable[Record], name: str) -> list[str]:

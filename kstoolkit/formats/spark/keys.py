@@ -379,7 +379,11 @@ def written_key(key: Struct, encoder: KeyEncoder, value: Any) -> bytes:
     if encoder.kind == "NoPrefix":
         return written_row(key, cells)
     if encoder.has_timestamp:
-        return _written_with_timestamp(key, encoder, cells)
+        # The last column, a number of microseconds, stands beside the row.
+        row = _VERSION + _part(key, range(key.count - 1), cells)
+        word = _written_scalar(Scalar("long", _WORD, pa.int64()), cells[-1])
+        at = bytes([word[-1] ^ _SIGN, *word[-2::-1]])
+        return row + at if encoder.kind == "TimestampAsPostfix" else at + row
     if encoder.kind == "PrefixKeyScan":
         rest = [n for n in range(key.count) if n not in encoder.first]
         first = _VERSION + _part(key, encoder.first, cells)
@@ -412,14 +416,6 @@ def _cells(columns: Struct, value: Any) -> list[Any]:
 
 def _part(key: Struct, positions: Sequence[int], cells: list[Any]) -> bytes:
     return written_row(key.at(positions), [cells[n] for n in positions])
-
-
-def _written_with_timestamp(key: Struct, encoder: KeyEncoder, cells: list[Any]) -> bytes:
-    """Return a key whose last column, a number of microseconds, stands beside the row."""
-    row = _VERSION + _part(key, range(key.count - 1), cells)
-    word = _written_scalar(Scalar("long", _WORD, pa.int64()), cells[-1])
-    at = bytes([word[-1] ^ _SIGN, *word[-2::-1]])
-    return row + at if encoder.kind == "TimestampAsPostfix" else at + row
 
 
 def _laid_out(

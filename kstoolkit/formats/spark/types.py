@@ -243,16 +243,12 @@ def _named(name: str) -> SparkType:
     if first in _WITHOUT_ARGUMENTS:
         return _WITHOUT_ARGUMENTS[first]
     if first == "interval":
-        return _interval(name)
+        if name == "interval":
+            return Variable(name, INTERVAL)
+        if {"year", "month"} & set(name.split()):
+            return Scalar("months", 4, pa.int32())
+        return Scalar("duration", WORD_BYTES, pa.duration("us"))
     return _decimal(name) or Unread(name, is_variable=False, arrow=pa.large_binary())
-
-
-def _interval(name: str) -> SparkType:
-    if name == "interval":
-        return Variable(name, INTERVAL)
-    if {"year", "month"} & set(name.split()):
-        return Scalar("months", 4, pa.int32())
-    return Scalar("duration", WORD_BYTES, pa.duration("us"))
 
 
 def _decimal(name: str) -> SparkType | None:

@@ -107,7 +107,16 @@ def split_records(
     ([b'42'], [1700000000000])
     """
     if kind is Kind.VERSIONED:
-        return _split_versions(keys, values)
+        parts = cut_values(values.part(TIME_BYTES), Wrapping.HEADERS_AND_TIMESTAMP)
+        ends = values.integers(8)
+        return RowColumns(
+            np.arange(len(keys)),
+            keys.part(_LENGTH_BYTES, -TIME_BYTES),
+            parts.value,
+            timestamp_ms=parts.timestamp_ms,
+            headers=parts.headers,
+            valid_to_ms=pa.array(ends, mask=ends == int.from_bytes(OPEN_END, "big")),
+        )
     parts = cut_values(values, Wrapping.HEADERS_AND_TIMESTAMP)
     if kind is Kind.GRACE_BUFFER:  # its values tell times and headers themselves
         return split_buffer(_time_first(keys), parts.value)
@@ -138,19 +147,6 @@ def recognise_records(keys: ByteColumn, values: ByteColumn) -> Recognised:
         if share >= _ENOUGH:
             return Recognised(kind, round(_BY_FORM * share, 3), (why,))
     return Recognised(Kind.KEY_VALUE, _NO_FORM, ("keys and values of no special form",))
-
-
-def _split_versions(keys: ByteColumn, values: ByteColumn) -> RowColumns:
-    parts = cut_values(values.part(TIME_BYTES), Wrapping.HEADERS_AND_TIMESTAMP)
-    ends = values.integers(8)
-    return RowColumns(
-        np.arange(len(keys)),
-        keys.part(_LENGTH_BYTES, -TIME_BYTES),
-        parts.value,
-        timestamp_ms=parts.timestamp_ms,
-        headers=parts.headers,
-        valid_to_ms=pa.array(ends, mask=ends == int.from_bytes(OPEN_END, "big")),
-    )
 
 
 def _time_first(keys: ByteColumn) -> ByteColumn:

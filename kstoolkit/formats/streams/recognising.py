@@ -311,7 +311,9 @@ def recognise(
         named = kinds_named(told)
         if len(named) == 1:
             return Recognised(named[0], 1.0, ("it was told so",))
-        candidates = _of_group(named, candidates, family)
+        # Those that fit the column family, or if none does, all of them.
+        both = tuple(kind for kind in candidates if kind in named)
+        candidates = both or tuple(kind for kind in named if kind.live_family == family) or named
         reasons += (f"it was told to be one of {told}",)
     sample = Sample.of(
         keys, values, family=family, start_ms=segment_start_ms, interval_ms=segment_interval_ms
@@ -327,12 +329,6 @@ _PLACES: dict[Place, str] = {
     "store": "a folder that holds the whole store",
     "segment": "a folder that holds a segment",
 }
-
-
-def _of_group(named: tuple[Kind, ...], likely: tuple[Kind, ...], family: str) -> tuple[Kind, ...]:
-    """Return the kinds of a group that fit the column family, or if none does, all of them."""
-    both = tuple(kind for kind in likely if kind in named)
-    return both or tuple(kind for kind in named if kind.live_family == family) or named
 
 
 def _best(

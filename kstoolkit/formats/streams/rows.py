@@ -108,7 +108,9 @@ def _split_lists(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) ->
     problems |= _problems_of(keys.take(row))
     parts = cut_values(elements, wrapping)
     problems |= parts.problems
-    problems = _problems_of_elements(parts.value) | problems
+    first = parts.value.first_bytes()
+    wrong = ((first < 0) | (first > 1)) & ~parts.value.is_null
+    problems = said_of(wrong, "the element begins with neither side, 00 nor 01") | problems
     good = except_at(problems, len(row))
     key = keys.take(row)
     sides = integers_of(good, key, 1, at=_SIDE_AT)
@@ -142,12 +144,6 @@ def _problems_of(keys: ByteColumn) -> dict[int, str]:
     side = integers_of(~short, keys, 1, at=_SIDE_AT)
     no_side = said_of((side < 0) | (side > 1), "the key's side is neither 00 nor 01")
     return said_of(short, "the key is shorter than the 9 bytes of time and side") | no_side
-
-
-def _problems_of_elements(elements: ByteColumn) -> dict[int, str]:
-    first = elements.first_bytes()
-    wrong = ((first < 0) | (first > 1)) & ~elements.is_null
-    return said_of(wrong, "the element begins with neither side, 00 nor 01")
 
 
 Read = TypeVar("Read")
@@ -192,7 +188,9 @@ def _read_buffered(data: memoryview, start: int, end: int) -> _BufferedRecord:
     cursor = Cursor(data, start, end)
     timestamp_ms, offset = cursor.int64(), cursor.int64()
     topic, partition = cursor.text(cursor.sized()), cursor.int32()
-    headers = _headers(cursor)
+    count = cursor.count(_HEADER_BYTES, "headers", least=-1)  # from old releases: none either
+    found = ((cursor.text(cursor.sized()), cursor.sized()) for _ in range(count))
+    headers = [Header(name, None if value is None else cursor.take(value)) for name, value in found]
     prior = cursor.sized()
     length = cursor.int32()
     old = prior if length == _AS_PRIOR else None if length == -1 else cursor.span(length)
@@ -235,12 +233,6 @@ def split_buffer(keys: ByteColumn, values: ByteColumn) -> RowColumns:
             "sequence": pa.array(parts.sequence, pa.int64(), mask=~good),
         },
     )
-
-
-def _headers(cursor: Cursor) -> list[Header]:
-    count = cursor.count(_HEADER_BYTES, "headers", least=-1)  # from old releases: none either
-    found = ((cursor.text(cursor.sized()), cursor.sized()) for _ in range(count))
-    return [Header(name, None if value is None else cursor.take(value)) for name, value in found]
 
 
 _INSTRUCTIONS = (

@@ -561,20 +561,16 @@ _WHY_STALLED = "that writers waited is told by metrics, what for only by a log: 
 def _write_amplification(facts: Facts) -> Iterator[Shown]:
     times, evidence = facts.writes.write_amplification, tuple(facts.writes.figures()[2:])
     if times is None:
-        times, evidence = _amplification_told(facts)
+        # Metrics tell rates of the last minute, or Spark's sums.
+        flushed = facts.needed("memtable-bytes-flushed-rate", "rocksdbTotalBytesWrittenByFlush")
+        compacted = facts.needed(
+            "bytes-written-compaction-rate", "rocksdbTotalBytesWrittenByCompaction"
+        )
+        if not flushed.value:
+            raise Unjudged(_NO_FLUSH)
+        times, evidence = (flushed.value + compacted.value) / flushed.value, (flushed, compacted)
     if times > _MOST_WRITE_AMPLIFICATION:
         yield Shown(evidence, {"times": times})
-
-
-def _amplification_told(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
-    """Return what metrics tell: rates of the last minute, or Spark's sums."""
-    flushed = facts.needed("memtable-bytes-flushed-rate", "rocksdbTotalBytesWrittenByFlush")
-    compacted = facts.needed(
-        "bytes-written-compaction-rate", "rocksdbTotalBytesWrittenByCompaction"
-    )
-    if not flushed.value:
-        raise Unjudged(_NO_FLUSH)
-    return (flushed.value + compacted.value) / flushed.value, (flushed, compacted)
 
 
 @Rule(

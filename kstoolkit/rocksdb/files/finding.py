@@ -118,7 +118,10 @@ def _stores_below(folder: Path) -> list[Path]:
         with suppress(OSError), os.scandir(here) as entries:
             inside = sorted(entries, key=lambda each: each.name)
             if any(each.name == "CURRENT" for each in inside):
-                found[_whole(here, folder)] = None
+                parent = here.parent  # which is the store, if this is a segment
+                number = here.name.removeprefix(parent.name)
+                is_segment = number != here.name and _SEGMENT.fullmatch(number)
+                found[parent if is_segment and parent != folder else here] = None
             waiting.extend(Path(each) for each in inside if each.is_dir(follow_symlinks=False))
     return list(found)
 
@@ -166,14 +169,6 @@ def _where_stores_lie(folder: Path) -> str:
         "<state.dir>/<application.id>/<task>/rocksdb/<store>, and those of windows under "
         "<task>/<store>/<segment>."
     )
-
-
-def _whole(found: Path, asked: Path) -> Path:
-    """Return the folder of the store that what was found is a segment of, or what was found."""
-    parent = found.parent
-    number = found.name.removeprefix(parent.name)
-    is_segment = number != found.name and _SEGMENT.fullmatch(number)
-    return parent if is_segment and parent != asked else found
 
 
 def _no_files(folder: Path, names: set[str]) -> DamagedStoreError:

@@ -276,18 +276,14 @@ def listed_tables(manifest: Path) -> dict[int, ListedTable]:
         except (IndexError, ValueError) as error:
             message = f"{manifest.name} has an edit that can't be made out."
             raise FormatError(message, hint="It is damaged, or of a newer RocksDB.") from error
-        _apply(edit, tables)
+        if edit.is_drop:
+            for each in [each for each in tables.values() if each.family == edit.family]:
+                del tables[each.number]
+        for number in edit.deleted:
+            tables.pop(number, None)
+        for number, level, size_bytes in edit.added:  # also those that only changed their level
+            tables[number] = ListedTable(number, edit.family, level, size_bytes)
     return tables
-
-
-def _apply(edit: _Edit, tables: dict[int, ListedTable]) -> None:
-    if edit.is_drop:
-        for each in [each for each in tables.values() if each.family == edit.family]:
-            del tables[each.number]
-    for number in edit.deleted:
-        tables.pop(number, None)
-    for number, level, size_bytes in edit.added:  # also those that only changed their level
-        tables[number] = ListedTable(number, edit.family, level, size_bytes)
 
 
 def drop_tables(manifest: Path, tables: Sequence[ListedTable]) -> None:

@@ -128,12 +128,13 @@ def summary_of(
     ``footprint`` is the whole folder's, whichever of them are asked for.
     """
     counts = entries_in(ssts)
-    told: dict[str, Any] = {"rocksdb_version": None, "compaction_style": None}
-    told["merge_operator"] = None
+    of_families = ("compaction_style", "merge_operator")
+    told: dict[str, Any] = dict.fromkeys(("rocksdb_version", *of_families))
     if options is not None:
         told["rocksdb_version"] = option_in(options, "Version", "rocksdb_version")
-        for name in ("compaction_style", "merge_operator"):
-            told[name] = _of_all(options, list(families), name)
+        for name in of_families:  # each value once
+            values = {option_in(options, "CFOptions", name, family) for family in families}
+            told[name] = ", ".join(sorted(each for each in values if each)) or None
     silent = _NO_OPTIONS if options is None else "the OPTIONS file does not say"
     why = {"unflushed_entries": _NOT_WRITTEN}
     why |= {name: silent for name, value in told.items() if value is None}
@@ -163,12 +164,6 @@ def summary_of(
         unknown=why,
         **told,
     )
-
-
-def _of_all(options: Records[OptionsSection], families: list[str], name: str) -> str | None:
-    """Return an option of several column families: each value once."""
-    values = {option_in(options, "CFOptions", name, family) for family in families}
-    return ", ".join(sorted(each for each in values if each)) or None
 
 
 def _total(families: Mapping[str, Rdict], name: str) -> int | None:

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -70,7 +70,9 @@ def _places_to_keep(
         return {}
     places = {each.name: Path(folder) / _as_folder(each.name) for each in profiles}
     for place in places.values():
-        _check_free(place)
+        if place.is_symlink() or (place.exists() and not _note_of(place).is_file()):
+            message = f"{str(place)!r} is there already, and is no store that a trial left."
+            raise OutputError(message, hint="Name another folder with keep=, or another profile.")
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -95,12 +97,6 @@ def _as_folder(name: str) -> str:
         message = f"The store of the profile {name!r} can't be kept: no folder can be called so."
         raise ConfigurationError(message, hint="Give it another: profile.changed(name=...).")
     return name
-
-
-def _check_free(place: Path) -> None:
-    if place.is_symlink() or (place.exists() and not _note_of(place).is_file()):
-        message = f"{str(place)!r} is there already, and is no store that a trial left."
-        raise OutputError(message, hint="Name another folder with keep=, or another profile.")
 
 
 def _note_of(place: Path) -> Path:
@@ -148,12 +144,9 @@ def _watch(
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> Watched:
     """Run a trial in a process of its own; return what was seen of it."""
-    child = _Child(request, limits, is_cancelled)
-    try:
+    with closing(_Child(request, limits, is_cancelled)) as child:
         for moment in child.moments():
             on_moment(moment)
-    finally:
-        child.close()
     return child.seen
 
 
@@ -170,12 +163,14 @@ class _Child:
         self._stopped_by: str | None = None
         self._written = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+        # This very package is what the process has to import.
+        paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "kstoolkit.rocksdb.lab.trial"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=_environment(),
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
             bufsize=0,
         )
 
@@ -286,12 +281,6 @@ def _readable(descriptor: int, *, within_s: float) -> bool:
     return bool(asked.poll(within_s * 1e3))
 
 
-def _environment() -> dict[str, str]:
-    """Return this process's environment, with this very package to import."""
-    paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-
-
 def compare_profiles(
     workload: str | Workload | Iterable[tuple[bytes, bytes | None]],
     profiles: Sequence[str | Profile],
@@ -357,7 +346,11 @@ def compare_profiles(
     if folder is not None and not Path(folder).is_dir():
         message = f"There is no folder {str(folder)!r} to make stores in."
         raise InputError(message, hint="Make it first, or leave it out.")
-    limits, heard = _limits(seconds, disk_bytes), listener or Listener()
+    for name, value in (("seconds", seconds), ("disk_bytes", disk_bytes)):
+        if not value > 0:
+            message = f"{name} is {value!r}."
+            raise ConfigurationError(message, hint="Give more than 0.")
+    limits, heard = _TrialLimits(seconds, disk_bytes), listener or Listener()
     found: dict[str, Watched] = {}
     levels: list[LevelWork] = []
     with _scratch(folder) as place, _bar(progress) as bar:
@@ -387,14 +380,6 @@ def _workload(given: str | Workload | Iterable[Row]) -> Workload:
     if isinstance(given, Workload):
         return given
     return Workload(given) if isinstance(given, str) else Workload(REPLAYED, rows=given)
-
-
-def _limits(seconds: float, disk_bytes: int) -> _TrialLimits:
-    for name, value in (("seconds", seconds), ("disk_bytes", disk_bytes)):
-        if not value > 0:
-            message = f"{name} is {value!r}."
-            raise ConfigurationError(message, hint="Give more than 0.")
-    return _TrialLimits(seconds, disk_bytes)
 
 
 @contextmanager

@@ -163,6 +163,11 @@ def _moment_now(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]
     tickers = _TrialStatistics(options)
     flushed = tickers.count("flush.write.bytes")
     written = flushed + tickers.count("compact.write.bytes")
+    files = store.live_files()
+    levels = np.array([each["level"] for each in files], np.int64)
+    sizes = np.array([each["size"] for each in files], np.int64)
+    counts = np.bincount(levels)  # up to the last level that has any
+    sums = [int(sizes[levels == level].sum()) for level in range(len(counts))]
     return {
         "writes": meter.writes,
         "user_bytes": meter.user_bytes,
@@ -172,7 +177,8 @@ def _moment_now(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]
         "level0_files": _number_of(store, "num-files-at-level0"),
         "pending_compaction_bytes": _number_of(store, "estimate-pending-compaction-bytes"),
         "stall_ms": tickers.count("stall.micros") / 1e3,
-        **_by_level(store),
+        "level_files": counts.tolist(),
+        "level_bytes": sums,
         "memtable_bytes": _number_of(store, "size-all-mem-tables"),
         "block_cache_bytes": _number_of(store, "block-cache-usage"),
         "block_cache_pinned_bytes": _number_of(store, "block-cache-pinned-usage"),
@@ -206,13 +212,6 @@ def _resting(store: Rdict) -> bool:
     """
     names = ("num-running-flushes", "mem-table-flush-pending", "num-running-compactions")
     return not any(_number_of(store, name) for name in names)
-
-
-def _peak_resident_bytes() -> int | None:
-    """Return the most memory this process ever had (``getrusage`` would tell of its parent's)."""
-    status = Path("/proc/self/status")
-    found = _HIGH_WATER.search(status.read_text(encoding="ascii")) if status.exists() else None
-    return int(found[1]) << 10 if found else None
 
 
 def _done(meter: _Meter) -> dict[str, Any]:
@@ -277,16 +276,6 @@ def _stood(store: Rdict) -> dict[str, Any]:
     } | {name: counts.get(name, 0) for name in _CONDITIONS}
 
 
-def _by_level(store: Rdict) -> dict[str, list[int]]:
-    """Return how many files, and bytes, each level has, up to the last that has any."""
-    files = store.live_files()
-    levels = np.array([each["level"] for each in files], np.int64)
-    sizes = np.array([each["size"] for each in files], np.int64)
-    counts = np.bincount(levels)
-    sums = [int(sizes[levels == level].sum()) for level in range(len(counts))]
-    return {"level_files": counts.tolist(), "level_bytes": sums}
-
-
 def _ratio(above: float, below: float) -> float | None:
     return above / below if below else None
 
@@ -328,13 +317,15 @@ class _TriedStore:
         worked = _worked(_TrialStatistics(self.options), self.meter)
         figures = _done(self.meter) | worked | _stood(self.store)
         self._tell_moment()
+        status = Path("/proc/self/status")  # ``getrusage`` would tell of its parent's memory
+        found = _HIGH_WATER.search(status.read_text(encoding="ascii")) if status.exists() else None
         return {
             **figures,
             **_content(self.store, self.profile.read_options()),
             "finished": finished,
             "settled": settled,
             "settle_s": settle_s,
-            "peak_resident_bytes": _peak_resident_bytes(),
+            "peak_resident_bytes": int(found[1]) << 10 if found else None,
             "unset": self.profile.not_in_rocksdict(),
         }
 

@@ -254,7 +254,10 @@ def log_files(path: str | os.PathLike[str]) -> list[Path]:
         message = f"The log {place} can't be read: {error.strerror}."
         raise InputError(message, hint=_WHAT) from error
     if is_file:
-        _check_is_log(place)
+        # An empty file is a log that is silent.
+        if place.stat().st_size and not any(map(_begins, text_lines(place))):
+            message = f"{place} is no log of RocksDB, nor one of Spark: no line of it is a log's."
+            raise InputError(message, hint=_WHAT)
         return [place]
     if not is_folder:
         message = f"There is no log at {place}."
@@ -332,13 +335,6 @@ def _logs_of_spark(folder: Path) -> list[Path]:
     """
     found = [each for each in folder.iterdir() if _OF_SPARK.fullmatch(each.name) and each.is_file()]
     return sorted(found, key=lambda each: (_first_time(each), each.stat().st_mtime_ns))
-
-
-def _check_is_log(file: Path) -> None:
-    """Refuse a file without any line of a log; an empty one is a log that is silent."""
-    if file.stat().st_size and not any(map(_begins, text_lines(file))):
-        message = f"{file} is no log of RocksDB, nor one of Spark: no line of it is a log's."
-        raise InputError(message, hint=_WHAT)
 
 
 def _begins(text: str) -> bool:

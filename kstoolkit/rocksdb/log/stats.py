@@ -74,9 +74,11 @@ class LevelStats(Record):
         if len(parts) != len(names):
             return None
         cells = dict(zip(names, parts, strict=True))
+        number, _, unit = cells.get("Size", "").partition(" ")
+        size = _decimal_in(number)
         values = {
             "num_files": _whole(cells.get("Files", "").partition("/")[0]),
-            "size_bytes": _size(cells.get("Size", "")),
+            "size_bytes": None if size is None else round(size * _IN_BYTES.get(unit, 1)),
             "write_amplification": _decimal_in(cells.get("W-Amp", "")),
             "compaction_s": _decimal_in(cells.get("Comp(sec)", "")),
             "num_compactions": _whole(cells.get("Comp(cnt)", "")),
@@ -106,12 +108,6 @@ def _whole(text: str) -> int | None:
     scale = _SCALE.get(text[-1:], 1)
     number = _decimal_in(text[:-1] if scale > 1 else text)
     return None if number is None else round(number * scale)
-
-
-def _size(text: str) -> int | None:
-    number, _, unit = text.partition(" ")
-    size = _decimal_in(number)
-    return None if size is None else round(size * _IN_BYTES.get(unit, 1))
 
 
 _THE_STORE = "the store"
@@ -218,13 +214,18 @@ class _Dump:
         if ticker:
             self._found.tickers[ticker[1]] = int(ticker[2])
         elif text.startswith("**"):
-            self._head(text)
+            levels = _LEVELS.match(text)
+            self._names = None
+            if levels or text.startswith(_STORE):
+                self._family = levels[1] if levels else _THE_STORE
         elif text.startswith("Level "):
             self._names = text.split()
         elif not text.strip() or text.startswith("Priority"):
             self._names = None
         elif self._names:
-            self._row(text)
+            row = LevelStats.of_row(self._family, self._names, text)
+            if row:
+                self._levels.append(row)
         else:
             self._sentence(text)
 
@@ -237,17 +238,6 @@ class _Dump:
         }
         levels = Records(self._levels, "levels")
         return replace(self._found, **self._figures, levels=levels, unknown=whys)
-
-    def _head(self, text: str) -> None:
-        levels = _LEVELS.match(text)
-        self._names = None
-        if levels or text.startswith(_STORE):
-            self._family = levels[1] if levels else _THE_STORE
-
-    def _row(self, text: str) -> None:
-        row = LevelStats.of_row(self._family, self._names or [], text)
-        if row:
-            self._levels.append(row)
 
     def _sentence(self, text: str) -> None:
         uptime, stall, counts = _UPTIME.match(text), _STALL.match(text), _COUNTS.match(text)

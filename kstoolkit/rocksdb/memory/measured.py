@@ -48,11 +48,6 @@ def _in_all(caches: Iterable[Rdict], what: str) -> int:
     return sum(each.property_int_value(f"rocksdb.block-cache-{what}") or 0 for each in caches)
 
 
-def _is_charged_with_memtables(user: Rdict) -> bool:
-    found = _MEMTABLES.search(_entry_stats(user))
-    return found is not None and int(found[1]) > 0
-
-
 def _entry_stats(handle: Rdict) -> str:
     return handle.property_value("rocksdb.block-cache-entry-stats") or ""
 
@@ -217,7 +212,8 @@ def memory_parts(
     readers = _sum(handles, "estimate-table-readers-mem")
     usage = _in_all(caches, "usage")
     if memtables_in_cache is None:
-        memtables_in_cache = any(map(_is_charged_with_memtables, caches))
+        charged = (size for each in caches for size in _MEMTABLES.findall(_entry_stats(each)))
+        memtables_in_cache = any(map(int, charged))
     total = known_total([0 if memtables_in_cache else every, usage, readers])
     process, arrow = process_memory(), pa.total_allocated_bytes()
     rest = None if None in {process.rss_bytes, total} else _less(process.rss_bytes, total, arrow)

@@ -471,35 +471,27 @@ def _checked(profile: OptionSet) -> dict[str, Any]:
 
 def _check(name: str, value: Any, option: Option) -> None:
     if option.words:
-        _check_words(name, value, option.words)
+        several = name == "compression_per_level" and isinstance(value, (tuple, list))
+        wrong = [word for word in (value if several else [value]) if word not in option.words]
+        if wrong:
+            message = f"{name} can't be {wrong[0]!r}."
+            raise ConfigurationError(message, hint=f"It can be: {', '.join(option.words)}.")
     elif not _same_kind(value, option.default):
         message = f"{name} is {value!r}, which is no {type(option.default).__name__}."
         raise ConfigurationError(message, hint=f"RocksDB's own value is {option.default!r}.")
     elif not isinstance(value, bool):
-        _check_range(name, value, option)
+        limit = f"the least that RocksDB takes is {option.least}" if value < option.least else ""
+        if option.most is not None and value > option.most:
+            limit = f"the most that RocksDB takes is {option.most}"
+        if limit:
+            message = f"{name} is {value}; {limit}."
+            raise ConfigurationError(message, hint=f"RocksDB's own value is {option.default}.")
 
 
 def _same_kind(value: Any, default: Any) -> bool:
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(default, bool) and isinstance(value, bool)
     return isinstance(value, (int, float) if isinstance(default, float) else type(default))
-
-
-def _check_words(name: str, value: Any, words: Words) -> None:
-    several = name == "compression_per_level" and isinstance(value, (tuple, list))
-    wrong = [word for word in (value if several else [value]) if word not in words]
-    if wrong:
-        message = f"{name} can't be {wrong[0]!r}."
-        raise ConfigurationError(message, hint=f"It can be: {', '.join(words)}.")
-
-
-def _check_range(name: str, value: float, option: Option) -> None:
-    limit = f"the least that RocksDB takes is {option.least}" if value < option.least else ""
-    if option.most is not None and value > option.most:
-        limit = f"the most that RocksDB takes is {option.most}"
-    if limit:
-        message = f"{name} is {value}; {limit}."
-        raise ConfigurationError(message, hint=f"RocksDB's own value is {option.default}.")
 
 
 def _check_together(values: dict[str, Any]) -> None:
@@ -591,30 +583,22 @@ def parse_option(name: str, text: str) -> Any:
     if option.words:
         return text.strip()
     if isinstance(option.default, bool):
-        return _truth(name, text)
-    return _number(name, text, option.default)
-
-
-def _truth(name: str, text: str) -> bool:
-    found = _TRUTHS.get(text.strip().lower())
-    if found is None:
-        message = f"{name} is either true or false, not {text!r}."
-        raise ConfigurationError(message, hint="Type true or false.")
-    return found
-
-
-def _number(name: str, text: str, default: Any) -> float:
+        found = _TRUTHS.get(text.strip().lower())
+        if found is None:
+            message = f"{name} is either true or false, not {text!r}."
+            raise ConfigurationError(message, hint="Type true or false.")
+        return found
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         message = f"{name} is a number, not {text!r}."
-        raise ConfigurationError(message, hint=f"Such as {default!r}, or 32 MiB for a size.")
+        raise ConfigurationError(message, hint=f"Such as {option.default!r}, or 32 MiB for a size.")
     value = float(match[1].replace(",", "").replace("_", "")) * (1 << _POWERS[match[2].lower()])
-    return value if isinstance(default, float) else int(value)
+    return value if isinstance(option.default, float) else int(value)
 
 
 _INSIDE = re.compile(r"(\w+)=([^;{}]*)")
-_BLOOM = re.compile(r"(?:rocksdb\.)?bloomfilter:(?P<bits>[\d.]+)(?::.*)?")
-_PREFIX = re.compile(r"(?:rocksdb\.FixedPrefix\.|fixed:)(?P<length>\d+)")
+_BLOOM = re.compile(r"(?:rocksdb\.)?bloomfilter:([\d.]+)(?::.*)?")
+_PREFIX = re.compile(r"(?:rocksdb\.FixedPrefix\.|fixed:)(\d+)")
 _NONE = {None, "", "nullptr"}
 _HINT = "Give an OPTIONS-* file, or the folder of a store that RocksDB has opened."
 _OBJECTS = "OPTIONS files hold no caches, budgets, limiters or statistics"
@@ -722,9 +706,11 @@ def _value(name: str, option: Option, entries: _Entries, version: str) -> tuple[
     if option.place not in entries:
         return None, f"the OPTIONS file has no section {option.place.value}"
     if name == "bloom_bits_per_key":
-        return _bloom_bits(entries[OptionPlace.TABLE].get("filter_policy"))
+        policy = entries[OptionPlace.TABLE].get("filter_policy")
+        return _named(policy, _BLOOM, 0.0, "the filter {!r} without its bits")
     if name == "prefix_bytes":
-        return _prefix_length(entries[OptionPlace.FAMILY].get("prefix_extractor"))
+        extractor = entries[OptionPlace.FAMILY].get("prefix_extractor")
+        return _named(extractor, _PREFIX, 0, "{!r}, which is no prefix of fixed length")
     text = _written(name, option, entries[option.place])
     if text is None:
         empty = name == "compression_per_level"  # which isn't written if it is empty
@@ -747,7 +733,13 @@ def _written(name: str, option: Option, entries: dict[str, str]) -> str | None:
 
 def _parsed(option: Option, text: str) -> tuple[Any, str | None]:
     if option.words:
-        return _worded(option, text)
+        several = isinstance(option.default, tuple)
+        parts = [part for part in text.split(":") if part] if several else [text]
+        in_words = {each.in_options: word for word, each in option.words.items()}
+        words = [in_words.get(part) for part in parts]
+        if None in words:
+            return None, f"the OPTIONS file says {text!r}, for which there is no word here"
+        return (tuple(words) if several else words[0]), None
     if isinstance(option.default, bool):
         known = {"true": True, "false": False}.get(text)
         return known, None if known is not None else f"the OPTIONS file says {text!r}"
@@ -755,16 +747,6 @@ def _parsed(option: Option, text: str) -> tuple[Any, str | None]:
         return type(option.default)(text), None
     except ValueError:
         return None, f"the OPTIONS file says {text!r}"
-
-
-def _worded(option: Option, text: str) -> tuple[Any, str | None]:
-    several = isinstance(option.default, tuple)
-    parts = [part for part in text.split(":") if part] if several else [text]
-    in_words = {each.in_options: word for word, each in option.words.items()}
-    words = [in_words.get(part) for part in parts]
-    if None in words:
-        return None, f"the OPTIONS file says {text!r}, for which there is no word here"
-    return (tuple(words) if several else words[0]), None
 
 
 _LOGGED: dict[str, tuple[str, Callable[[str], Any]]] = {
@@ -800,19 +782,13 @@ def _logged(log: Path, column_family: str) -> dict[str, Any]:
     return found
 
 
-def _bloom_bits(policy: str | None) -> tuple[float | None, str | None]:
-    if policy in _NONE:
-        return 0.0, None
-    match = _BLOOM.fullmatch(str(policy))
+def _named(
+    text: str | None, pattern: re.Pattern[str], none: float, lacks: str
+) -> tuple[float | None, str | None]:
+    """Return the number in an object's name, of the type of ``none``, or why it is unknown."""
+    if text in _NONE:
+        return none, None
+    match = pattern.fullmatch(str(text))
     if match is None:
-        return None, f"the OPTIONS file names the filter {policy!r} without its bits"
-    return float(match["bits"]), None
-
-
-def _prefix_length(extractor: str | None) -> tuple[int | None, str | None]:
-    if extractor in _NONE:
-        return 0, None
-    match = _PREFIX.fullmatch(str(extractor))
-    if match is None:
-        return None, f"the OPTIONS file names {extractor!r}, which is no prefix of fixed length"
-    return int(match["length"]), None
+        return None, f"the OPTIONS file names {lacks.format(text)}"
+    return type(none)(match[1]), None

@@ -5,7 +5,7 @@ that a profile can be compared to them by name. An engine's own profile sets not
 :class:`~kstoolkit.rocksdb.profiles.options.Left`.
 
 For ``point_lookup``, indexes and filters live outside the cache, in memory while their files are
-open: RocksDB would pin only those of level 0 in it, and read the others again at each miss. Keys are
+open: RocksDB would pin only those of level 0 in it, and read others again at each miss. Keys are
 taken to start with 4 bytes that spread them, as in kstoolkit's stores; for other keys change
 ``prefix_bytes``. Iterate with the profile's ``read_options()``: without them, RocksDB finds nothing
 from a key on whose prefix is absent. After ``bulk_load``, compact the store, and open it otherwise.
@@ -161,6 +161,14 @@ def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
     check_whole("stores", stores, least=1, hint=such)
     whose = "one store" if stores == 1 else f"{stores} stores together"
     memtables_bytes = total_bytes // 2
+    size = min(total_bytes // (4 * stores), _LARGEST_MEMTABLE_BYTES)
+    if size < _LEAST_MEMTABLE_BYTES:
+        least = format_bytes(4 * stores * _LEAST_MEMTABLE_BYTES)
+        message = (
+            f"{format_bytes(total_bytes)} for {stores} stores leaves {format_bytes(size)}"
+            f" a memtable; RocksDB takes at least {format_bytes(_LEAST_MEMTABLE_BYTES)}."
+        )
+        raise ConfigurationError(message, hint=f"Give at least {least}, or open fewer stores.")
     return {
         "name": "bounded_memory",
         "purpose": f"For a process whose {whose} may take {format_bytes(total_bytes)}.",
@@ -172,7 +180,7 @@ def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
                 "write_buffer_manager_bytes": (memtables_bytes, _ONE_BUDGET),
                 "write_buffer_manager_in_cache": (True, _ONE_BUDGET),
                 "write_buffer_size": (
-                    _memtable_bytes(total_bytes, stores),
+                    size >> 20 << 20 or size,  # whole MiB where it has some, as Spark takes them
                     f"two memtables of {'each of ' * (stores > 1)}{whose} fit into that budget",
                 ),
                 "cache_index_and_filter_blocks": (
@@ -186,19 +194,6 @@ def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
 
 _ONE_CACHE = "one cache for all stores, whose size bounds them; a tenth is for indexes and filters"
 _ONE_BUDGET = "one budget for the memtables of all stores, taken from that cache"
-
-
-def _memtable_bytes(total_bytes: int, stores: int) -> int:
-    """Return a memtable's size: whole MiB where it has some, as Spark takes them."""
-    size = min(total_bytes // (4 * stores), _LARGEST_MEMTABLE_BYTES)
-    if size < _LEAST_MEMTABLE_BYTES:
-        least = format_bytes(4 * stores * _LEAST_MEMTABLE_BYTES)
-        message = (
-            f"{format_bytes(total_bytes)} for {stores} stores leaves {format_bytes(size)}"
-            f" a memtable; RocksDB takes at least {format_bytes(_LEAST_MEMTABLE_BYTES)}."
-        )
-        raise ConfigurationError(message, hint=f"Give at least {least}, or open fewer stores.")
-    return size >> 20 << 20 or size
 
 
 def _because(options: dict[str, tuple[Any, str]]) -> dict[str, Any]:

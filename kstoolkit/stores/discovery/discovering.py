@@ -412,7 +412,10 @@ def _found(walk: _FolderWalk, root: Path) -> Iterator[FoundStore]:
         if _are_of_streams([place for _, place in streams]):
             yield streams_store(streams, root)
         elif together[0][1] is _Layout.REPLICA:
-            yield from _readable(replica_levels(here), here, walk)
+            try:
+                yield from replica_levels(here)
+            except OSError as error:
+                walk.unreadable[str(error.filename or here)] = error.strerror or str(error)
         elif together[0][1] is _Layout.SPARK:
             yield from spark_stores(Checkpoint(here), here)
         else:
@@ -438,14 +441,6 @@ def _part_of_a_whole(path: Path) -> list[FoundStore] | None:
     if inside is None or (root / "CURRENT").exists():
         return None
     return list(spark_stores(inside, root))
-
-
-def _readable(found: Iterator[FoundStore], folder: Path, walk: _FolderWalk) -> Iterator[FoundStore]:
-    """Yield what is found in a folder, up to what can't be read, which is noted."""
-    try:
-        yield from found
-    except OSError as error:
-        walk.unreadable[str(error.filename or folder)] = error.strerror or str(error)
 
 
 def _same_store(found: tuple[Path, _Layout, StreamsPlace | None]) -> tuple[Path, str | None]:

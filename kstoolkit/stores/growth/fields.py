@@ -58,37 +58,24 @@ def _as_bytes(column: pa.Array) -> pa.Array:
     return joined_cells(pa.repeat(_THERE, len(column)), _bare(column)).fill_null(_NULL)
 
 
-def _from_bytes(raw: bytes, kind: pa.DataType) -> Any:
-    """Return the value of an Arrow type that some bytes stand for; of a struct, a dict."""
-    return _read(raw, 0, kind)[0]
-
-
 def _bare(column: pa.Array) -> pa.Array:
     """Return what stands behind the first byte; null where the column is."""
     kind = column.type
     if pt.is_struct(kind):
-        whole = _structs(column)
+        parts = [_as_bytes(each) for each in column.flatten()]
+        whole = joined_cells(*parts) if parts else pa.repeat(_NOTHING, len(column))
     elif _is_list(kind):
-        whole = _lists(column)
+        lists = column.cast(pa.large_list(_element(column.type)))
+        count = np.asarray(pc.list_value_length(lists).fill_null(0)).astype(np.int64)
+        ends = pa.array(run_edges(count))
+        elements = pa.LargeListArray.from_arrays(ends, _as_bytes(lists.flatten()))
+        whole = joined_cells(_fixed(pa.array(count)), pc.binary_join(elements, _NOTHING))
     elif _is_text(kind):
         raw = column.cast(_BINARY)
         return joined_cells(_fixed(pc.binary_length(raw).cast(pa.int64())), raw)
     else:
         return _fixed(column.cast(pa.int8()) if pt.is_boolean(kind) else column)
     return pc.if_else(column.is_valid(), whole, pa.scalar(None, _BINARY))
-
-
-def _structs(column: pa.Array) -> pa.Array:
-    parts = [_as_bytes(each) for each in column.flatten()]
-    return joined_cells(*parts) if parts else pa.repeat(_NOTHING, len(column))
-
-
-def _lists(column: pa.Array) -> pa.Array:
-    lists = column.cast(pa.large_list(_element(column.type)))
-    count = np.asarray(pc.list_value_length(lists).fill_null(0)).astype(np.int64)
-    ends = pa.array(run_edges(count))
-    elements = pa.LargeListArray.from_arrays(ends, _as_bytes(lists.flatten()))
-    return joined_cells(_fixed(pa.array(count)), pc.binary_join(elements, _NOTHING))
 
 
 def _fixed(column: pa.Array) -> pa.Array:
@@ -195,7 +182,7 @@ class FieldTally:
     def key(self, raw: bytes) -> dict[str, Any]:
         """Return the values of the fields that some bytes of the sums stand for, by name."""
         kind = self._types[int.from_bytes(raw[:_TAG_BYTES], "little")]
-        found: dict[str, Any] = _from_bytes(b"\x01" + raw[_TAG_BYTES:], kind)
+        found: dict[str, Any] = _read(b"\x01" + raw[_TAG_BYTES:], 0, kind)[0]
         return found
 
     def _tagged(

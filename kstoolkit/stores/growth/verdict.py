@@ -106,8 +106,17 @@ class Growth(Record):
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Why the store does not shrink, in sentences, the most important first."""
-        return _verdict_on(self)
+        """Why the store does not shrink, in one sentence or more, the most important first."""
+        is_empty = not self.num_rows and not self.num_undecoded_rows
+        texts: tuple[Sentence, ...] = ()
+        for rules in _RULES:
+            due = [rule for rule in rules if (rule.of_empty or not is_empty) and rule.when(self)]
+            due.sort(key=lambda rule: -rule.share(self))
+            texts += tuple(_said(rule, self) for rule in due)
+        if is_empty:
+            return ("The store has no rows.", *texts)
+        told = _amount(self.num_rows, self.data_bytes)
+        return texts or (f"No figure here says why it would not shrink: it has {told}.",)
 
     def figures(self) -> list[Figure]:
         """Return the figures that are one number each; of its parts as ``expired.num_rows``."""
@@ -165,20 +174,6 @@ class _Rule(NamedTuple):
     when: Callable[[Growth], object]
     share: Callable[[Growth], float] = lambda _: 0.0
     of_empty: bool = False
-
-
-def _verdict_on(growth: Growth) -> tuple[str, ...]:
-    """Return the sentences, the most important first; there is at least one."""
-    is_empty = not growth.num_rows and not growth.num_undecoded_rows
-    texts: tuple[Sentence, ...] = ()
-    for rules in _RULES:
-        due = [rule for rule in rules if (rule.of_empty or not is_empty) and rule.when(growth)]
-        due.sort(key=lambda rule: -rule.share(growth))
-        texts += tuple(_said(rule, growth) for rule in due)
-    if is_empty:
-        return ("The store has no rows.", *texts)
-    told = _amount(growth.num_rows, growth.data_bytes)
-    return texts or (f"No figure here says why it would not shrink: it has {told}.",)
 
 
 def _said(rule: _Rule, growth: Growth) -> Sentence:

@@ -241,7 +241,11 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     if pa.types.is_large_binary(kind):
         return in_hex(column.combine_chunks())
     if pa.types.is_timestamp(kind):
-        return _times_as_text(column)
+        # Arrow can't write years but 1 to 9999: the others are told in ms.
+        time_ms = column.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+        is_date = pc.and_(pc.greater_equal(time_ms, _FIRST_MS), pc.less_equal(time_ms, _LAST_MS))
+        dates = pc.if_else(is_date, column, None).cast(pa.large_string())
+        return pc.if_else(is_date, dates, time_ms.cast(pa.large_string()))
     is_nested = pa.types.is_nested(kind)
     if pa.types.is_null(kind) or (is_nested and column.null_count == len(column)):
         return pa.nulls(len(column), pa.large_string())
@@ -252,11 +256,3 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
         cells = [cell and [[each["name"], each["value"]] for each in cell] for cell in cells]
     texts = [None if cell is None else json_text(cell) for cell in cells]
     return pa.array(texts, pa.large_string())
-
-
-def _times_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return times as text; those outside the years 1 to 9999, which Arrow can't write, in ms."""
-    time_ms = column.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-    is_date = pc.and_(pc.greater_equal(time_ms, _FIRST_MS), pc.less_equal(time_ms, _LAST_MS))
-    dates = pc.if_else(is_date, column, None).cast(pa.large_string())
-    return pc.if_else(is_date, dates, time_ms.cast(pa.large_string()))

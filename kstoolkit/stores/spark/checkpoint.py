@@ -307,20 +307,16 @@ def kind_of(operator: OperatorMetadata, store: str, schemas: Sequence[FamilySche
         told = f": {side}, {_JOIN_STORES[what]}" if what in _JOIN_STORES else ""
         return f"stream-stream join{told}"
     if operator.variables or name.startswith("transformWithState"):
-        return _of_variables(operator, schemas)
+        names = ", ".join(each.name for each in operator.variables if not each.name.startswith("$"))
+        if any(
+            each.name == _OURS and each.user_key is not None and each.value.names == ["block"]
+            for each in schemas
+        ):
+            return f"transformWithState: {names} (binary blocks of counts)"
+        return f"transformWithState: {names or 'no state variables'}"
     if "roupsWith" in name or "InPandasWithState" in name:
         return "state of any kind by group"
     return _KINDS.get(name, name)
-
-
-def _of_variables(operator: OperatorMetadata, schemas: Sequence[FamilySchema]) -> str:
-    names = ", ".join(each.name for each in operator.variables if not each.name.startswith("$"))
-    if any(
-        each.name == _OURS and each.user_key is not None and each.value.names == ["block"]
-        for each in schemas
-    ):
-        return f"transformWithState: {names} (binary blocks of counts)"
-    return f"transformWithState: {names or 'no state variables'}"
 
 
 _SINCE = "rows that were changed since the latest snapshot are not counted anywhere"
@@ -380,7 +376,10 @@ def _found(
     with suppress(NoStoreError, KstoolkitError):
         files = StateFiles.of(folder)
         versions = files.versions(committed)
-        entries = _entries(files, versions)
+        # How many keys the newest version has, if it is a snapshot that counted them.
+        snapshots = files.snapshots.get(versions[-1], {}) if versions else {}
+        counted = counted_keys(*snapshots.values()) if len(snapshots) == 1 else None
+        entries = None if counted is None else sum(counted)
     unknown = unknown | _UNKNOWN | ({} if entries is not None else {"num_entries": _SINCE})
     if not versions:
         unknown |= {"versions": "no committed version has all of its files"}
@@ -400,13 +399,6 @@ def _found(
         versions=(versions[0], versions[-1]) if versions else None,
         unknown=unknown,
     )
-
-
-def _entries(files: StateFiles, versions: list[int]) -> int | None:
-    """Return how many keys the newest version has, if it is a snapshot that counted them."""
-    snapshots = files.snapshots.get(versions[-1], {}) if versions else {}
-    counted = counted_keys(*snapshots.values()) if len(snapshots) == 1 else None
-    return None if counted is None else sum(counted)
 
 
 def counted_keys(snapshot: Path) -> tuple[int, int] | None:

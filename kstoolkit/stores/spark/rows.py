@@ -82,7 +82,12 @@ class SomeOfKey:
         """Yield rows in parts of some thousands: at least those that are asked for."""
         wanted = self.values
         for rows in self.source.read(asked):
-            yield rows.take(self._chosen(rows, wanted))
+            keys = self.family.some_of_key(rows.key, list(self.wanted))
+            chosen = np.asarray(keys.is_valid()) & except_at(rows.problems, len(rows))
+            columns = dict(zip(keys.type.names, keys.flatten(), strict=True))
+            for field, value in zip(wanted.type, wanted.flatten(), strict=True):
+                chosen &= _equal(columns[field.name], value)
+            yield rows.take(chosen)
 
     @cached_property
     def values(self) -> pa.Array:
@@ -91,14 +96,6 @@ class SomeOfKey:
         columns = key.at([n for n, name in enumerate(key.names) if name in self.wanted])
         cells = [self.wanted[name] for name in columns.names]
         return read_rows(ByteColumn.of([written_row(columns, cells)]), columns).values
-
-    def _chosen(self, rows: RowColumns, wanted: pa.Array) -> NDArray[np.bool_]:
-        keys = self.family.some_of_key(rows.key, list(self.wanted))
-        chosen = np.asarray(keys.is_valid()) & except_at(rows.problems, len(rows))
-        columns = dict(zip(keys.type.names, keys.flatten(), strict=True))
-        for field, value in zip(wanted.type, wanted.flatten(), strict=True):
-            chosen &= _equal(columns[field.name], value)
-        return chosen
 
 
 def _equal(column: pa.Array, value: pa.Array) -> NDArray[np.bool_]:

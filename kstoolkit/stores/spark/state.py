@@ -70,10 +70,9 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from kstoolkit.formats.columns import ByteColumn
     from kstoolkit.formats.spark.logs import FamilySchema, OffsetLogEntry, OperatorMetadata
     from kstoolkit.formats.spark.rows import Family, StoreLayout, ValueWrapping
-    from kstoolkit.formats.spark.statefiles import Snapshot, SnapshotFile, StateChanges
+    from kstoolkit.formats.spark.statefiles import Snapshot, SnapshotFile
     from kstoolkit.moments import Moment
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.stores.spark.checkpoint import Chain, OperatorFolder, SparkPlace
@@ -220,7 +219,14 @@ class Overlay:
         for changes in read_changelog(raw).changes:
             keys = changes.key
             if self._wrapping.has_checksums:
-                keys = _bare_where_removed(changes)
+                # Keys that are removed carry the checksum that a value would.
+                removed = changes.kind == REMOVE
+                _, problems = key_behind_checksum(changes.key.take(removed))
+                if problems:
+                    wrong = f"{len(problems):,} keys whose checksum is another"
+                    message = f"A changelog that removes {wrong}."
+                    raise FormatError(message, hint="The file is damaged.")
+                keys = changes.key.part(np.where(removed, CHECKSUM_BYTES, 0))
             cells = zip(changes.kind.tolist(), keys.to_list(), changes.value.to_list(), strict=True)
             for kind, key, value in cells:
                 self.change(kind, key or b"", value or b"")
@@ -242,16 +248,6 @@ def _changed(change: tuple[bytes, bytes], before: bytes = b"") -> Iterator[tuple
         yield key, rest
     elif mark == _APPENDED:
         yield key, before + rest
-
-
-def _bare_where_removed(changes: StateChanges) -> ByteColumn:
-    """Return the keys; those that are removed carry the checksum that a value would."""
-    removed = changes.kind == REMOVE
-    _, problems = key_behind_checksum(changes.key.take(removed))
-    if problems:
-        message = f"A changelog that removes {len(problems):,} keys whose checksum is another."
-        raise FormatError(message, hint="The file is damaged.")
-    return changes.key.part(np.where(removed, CHECKSUM_BYTES, 0))
 
 
 class PartitionState(LetsGo):

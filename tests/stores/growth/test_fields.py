@@ -20,7 +20,7 @@ from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.spark.keys import KeyEncoder
 from kstoolkit.formats.spark.rows import Family
 from kstoolkit.formats.spark.types import schema_of
-from kstoolkit.stores.growth.fields import FieldTally, _as_bytes, _from_bytes, _paths_in, key_fields
+from kstoolkit.stores.growth.fields import FieldTally, _as_bytes, _paths_in, _read, key_fields
 from kstoolkit.stores.growth.growth import _measured_growth
 from tests.formats.spark.sparkrows import row_schema
 from tests.stores.growth.listedrows import Listed
@@ -242,7 +242,7 @@ def test_values_come_back_and_equal_bytes_are_equal_values(
         cells = _as_bytes(part)
         assert cells.null_count == 0
         raw = cells.to_pylist()
-        assert [_from_bytes(each, kind) for each in raw] == part.to_pylist() == plain[first:]
+        assert [_read(each, 0, kind)[0] for each in raw] == part.to_pylist() == plain[first:]
         for one in range(len(raw)):
             for other in range(one):
                 assert (raw[one] == raw[other]) == (plain[first + one] == plain[first + other])
@@ -253,10 +253,10 @@ def test_no_value_of_several_columns_runs_into_the_next() -> None:
     told = [{"a": "x", "b": "yz"}, {"a": "xy", "b": "z"}, {"a": "xyz", "b": None}]
     cells = _as_bytes(pa.array(told, pair)).to_pylist()
     assert len(set(cells)) == 3
-    assert [_from_bytes(each, pair) for each in cells] == told
+    assert [_read(each, 0, pair)[0] for each in cells] == told
 
 
 def test_a_column_of_nothing_but_nulls_has_bytes_too() -> None:
-    assert [_from_bytes(each, pa.null()) for each in _as_bytes(pa.nulls(2)).to_pylist()] == [
+    assert [_read(each, 0, pa.null())[0] for each in _as_bytes(pa.nulls(2)).to_pylist()] == [
         None
     ] * 2
