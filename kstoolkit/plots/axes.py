@@ -78,13 +78,6 @@ def _beside(ax: Axes) -> int:
     return max([_SHORT_NAME, *names]) - _SHORT_NAME
 
 
-def _folded(lines: Sequence[str], ax: Axes) -> list[str]:
-    """Return lines that stand below Axes, those that are too long in several."""
-    room = _characters(ax)
-    room = max(room - _beside(ax) - 6 * (room < _LONGEST_LINE), _LEAST)
-    return [part for line in lines for part in wrap(line, room)]
-
-
 def has_layout(ax: Axes) -> bool:
     """Return whether room is made for what stands beside Axes."""
     figure = ax.get_figure(root=True)
@@ -138,7 +131,10 @@ def new_axes(ax: Axes | None = None, size_inches: tuple[float, float] = SIZE_INC
         ax = _new_figure(size_inches).add_subplot()
     else:
         _check(ax)
-    _quiet(ax)
+    ax.patch.set_alpha(0)
+    ax.tick_params(colors=INK, labelsize=SMALL)
+    for name, spine in ax.spines.items():
+        spine.set(color=INK, linewidth=0.8, visible=name in {"left", "bottom"})
     return ax
 
 
@@ -174,53 +170,23 @@ def beside_pyplot() -> Iterator[None]:
         _BESIDE_PYPLOT.reset(token)
 
 
-def _quiet(ax: Axes) -> None:
-    ax.patch.set_alpha(0)
-    ax.tick_params(colors=INK, labelsize=SMALL)
-    for name, spine in ax.spines.items():
-        spine.set(color=INK, linewidth=0.8, visible=name in {"left", "bottom"})
-
-
-def title(ax: Axes, text: str, *, num_columns: int | None = None) -> None:
-    """Say what is seen; what has a label becomes a legend between the title and the data.
-
-    A dollar sign in the text begins no formula. ``num_columns`` is how many entries of the legend
-    stand beside each other; by default all.
-    """
-    _, labels = ax.get_legend_handles_labels()
-    columns = num_columns or max(len(labels), 1)
-    lines = -(-len(labels) // columns)
-    style: dict[str, Any] = {"color": INK, "fontsize": _NORMAL, "fontweight": "bold"}
-    ax.set_title(text, loc="left", pad=6 + 14 * lines, parse_math=False, **style)
-    if labels:
-        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns}
-        pads = {"borderaxespad": 0.2, "borderpad": 0, "handlelength": 1.2, "columnspacing": 1.4}
-        look: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "labelcolor": INK}
-        legend = ax.legend(**place, **pads, **look)
-        for text_of_label in legend.get_texts():
-            text_of_label.set_parse_math(False)
-
-
 def label(ax: Axes, *, x: str = "", y: str = "", notes: Sequence[str] = ()) -> None:
     """Say what the axes measure; below it what was left out or drawn together."""
     style: dict[str, Any] = {"color": INK, "fontsize": SMALL, "parse_math": False}
-    told = "\n".join(_folded([*([x] if x else ()), *notes], ax))
-    ax.set_xlabel(told, loc="left", **style)  # what the time is of stands at the right
+    room = _characters(ax)
+    room = max(room - _beside(ax) - 6 * (room < _LONGEST_LINE), _LEAST)
+    told = [part for line in (x, *notes) for part in wrap(line, room)]
+    ax.set_xlabel("\n".join(told), loc="left", **style)  # what the time is of stands at the right
     ax.set_ylabel(y, **style)
 
 
-def nothing(ax: Axes, text: str) -> None:
-    """Say in the middle of empty Axes what there is nothing of."""
+def empty(ax: Axes, text: str, seen: str) -> Axes:
+    """Return Axes that say what there is nothing of, in their middle and in their title."""
     style: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
     ax.text(0.5, 0.5, text, color=INK, parse_math=False, **style)
     ax.xaxis.set_visible(False)
     ax.yaxis.set_visible(False)
     ax.spines[:].set_visible(False)
-
-
-def empty(ax: Axes, text: str, seen: str) -> Axes:
-    """Return Axes that say what there is nothing of, in their middle and in their title."""
-    nothing(ax, text)
     head(ax, seen)
     return ax
 
@@ -242,12 +208,11 @@ def say(
 
 def plot_nothing(records: Records[Any], *, ax: Axes | None = None) -> Axes:
     """Return Axes that say what there are none of, or why that is unknown."""
-    ax = new_axes(ax)
-    why = getattr(records, "unknown", None)  # as rows out of a log have it
-    nothing(ax, f"no {records.kind}" if why is None else f"{records.kind}: unknown")
-    known = f"{records.kind.capitalize()}: unknown ({why})"
-    title(ax, f"No {records.kind}" if why is None else "\n".join(wrap(shown(known, 200), 80)))
-    return ax
+    kind, why = records.kind, getattr(records, "unknown", None)  # as rows out of a log have it
+    if why is None:
+        return empty(new_axes(ax), f"no {kind}", f"No {kind}")
+    told = shown(f"{kind.capitalize()}: unknown ({why})", 200)
+    return empty(new_axes(ax), f"{kind}: unknown", told)
 
 
 class _PowersOfTwo(MaxNLocator):
@@ -353,14 +318,23 @@ def listed(names: Sequence[str]) -> str:
 def head(ax: Axes, text: str) -> None:
     """Say what is seen, in as many lines as it takes, above the legend in as many columns as fit.
 
-    Both begin where the data do: long names of rows leave them less room.
+    Both begin where the data do: long names of rows leave them less room. What has a label is in
+    the legend. A dollar sign in a text begins no formula.
     """
     room = max(_characters(ax, _LONGEST_TITLE) - _beside(ax), _LEAST)
-    lines = wrap(_UNIT.sub(_KEPT, text), room)
+    told = "\n".join(wrap(_UNIT.sub(_KEPT, text), room)).replace(_KEPT, " ")
     _, labels = ax.get_legend_handles_labels()
     room = _characters(ax) - _beside(ax)
     columns = _legend_columns([str(each) for each in labels], room)
-    title(ax, "\n".join(lines).replace(_KEPT, " "), num_columns=columns)
+    lines = -(-len(labels) // max(columns, 1))
+    style: dict[str, Any] = {"color": INK, "fontsize": _NORMAL, "fontweight": "bold"}
+    ax.set_title(told, loc="left", pad=6 + 14 * lines, parse_math=False, **style)
+    if labels:
+        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns}
+        pads = {"borderaxespad": 0.2, "borderpad": 0, "handlelength": 1.2, "columnspacing": 1.4}
+        look: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "labelcolor": INK}
+        for each in ax.legend(**place, **pads, **look).get_texts():
+            each.set_parse_math(False)
 
 
 def _legend_columns(labels: Sequence[str], room: int = _LONGEST_LINE) -> int:
@@ -405,21 +379,19 @@ PX_AN_INCH = 96  # as CSS has it, so that a point of text is a point on the page
 _DPI = 2 * PX_AN_INCH  # twice what a plain screen shows, so that text stays sharp on a dense one
 
 
-def picture(
-    draw: Callable[[Axes | None], object], size_inches: tuple[float, float] | None = None
-) -> Html:
+def picture(draw: Callable[[Axes | None], object]) -> Html:
     """Return what ``draw`` draws as an ``img`` element.
 
     ``draw`` is ``record.plot``, or another function of Axes: given None it makes its own, and
     returns them. The element holds the picture, a PNG, and says its title to those who can't see
-    it. Of ``size_inches``, width and height, an inch is 96 CSS pixels.
+    it. An inch of it is 96 CSS pixels.
 
     >>> from kstoolkit.records import Records
     >>> shown = picture(lambda ax: plot_nothing(Records((), "rows"), ax=ax))
     >>> shown[shown.index("alt") :]
     'alt="No rows" style="width: 691px; max-width: 100%">'
     """
-    src, alt, (width, _) = image(draw, size_inches)
+    src, alt, (width, _) = image(draw)
     return element("img", src=src, alt=alt, style=f"width: {width}px; max-width: 100%")
 
 
@@ -430,8 +402,7 @@ def image(
     with beside_pyplot():
         ax = None if size_inches is None else new_axes(size_inches=size_inches)
         drawn: Any = draw(ax)
-    if ax is None:
-        ax = drawn
+    ax = drawn if ax is None else ax
     figure: Any = ax.figure
     figure.patch.set_visible(True)
     target = io.BytesIO()

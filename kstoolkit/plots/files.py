@@ -105,7 +105,8 @@ def plot_levels(
     """
     if not len(levels):
         return plot_nothing(levels, ax=ax)
-    drawn = _largest(levels)
+    least = sorted((each.size_bytes for each in levels), reverse=True)[:_MOST_ROWS][-1]
+    drawn = [each for each in levels if each.size_bytes >= least][:_MOST_ROWS]
     targets = {} if profile is None else _targets(levels, profile_given(profile))
     meant = [targets.get((each.column_family, each.level)) for each in drawn]
     most = _FAR * max(each.size_bytes for each in drawn)
@@ -115,11 +116,6 @@ def plot_levels(
     _draw(ax, drawn, near)
     in_bytes(ax.xaxis)
     return captioned(ax, _levels_seen(levels), x="SST files of the level", notes=lines)
-
-
-def _largest(levels: Sequence[Level]) -> list[Level]:
-    least = sorted((each.size_bytes for each in levels), reverse=True)[:_MOST_ROWS][-1]
-    return [each for each in levels if each.size_bytes >= least][:_MOST_ROWS]
 
 
 def _draw(ax: Axes, drawn: Sequence[Level], targets: Sequence[float | None]) -> None:
@@ -133,7 +129,8 @@ def _draw(ax: Axes, drawn: Sequence[Level], targets: Sequence[float | None]) -> 
     if marks:
         look = {"linestyle": "none", "marker": "|", "markersize": 13, "markeredgewidth": 2.2}
         ax.plot(*zip(*marks, strict=True), color=FLAGGED, label="target size", **look)
-    name_rows(ax, _names(drawn))
+    whose = [f"{shown(e.column_family, 20)} " if len(families) > 1 else "" for e in drawn]
+    name_rows(ax, [f"{of}L{each.level}" for of, each in zip(whose, drawn, strict=True)])
     say_beside(ax, said)
 
 
@@ -145,14 +142,6 @@ def _said(level: Level) -> str:
         return files
     kind = shown(level.compression or "compression")
     return f"{files}; {format_bytes(level.raw_bytes)} before {kind}"
-
-
-def _names(drawn: Sequence[Level]) -> list[str]:
-    several = len({each.column_family for each in drawn}) > 1
-    return [
-        f"{shown(each.column_family, 20)} L{each.level}" if several else f"L{each.level}"
-        for each in drawn
-    ]
 
 
 def _targets(levels: Sequence[Level], profile: Profile) -> dict[tuple[str, int], float]:
@@ -315,18 +304,14 @@ def _draw_row_sizes(
     if highest > _FAR_APART * least:
         ax.set_xscale("symlog", linthresh=least, base=2)
         ax.set_xlim(0, 4 * highest)
-        _powers(ax, highest)
+        ticks = [size for power in range(0, 64, 4) if (size := 1 << power) <= highest]
+        ax.set_xticks(ticks, [format_bytes(size).replace(".0 ", " ") for size in ticks])
+        ax.xaxis.minorticks_off()
         lines = ["logarithmic axis", *lines]
     else:
         ax.set_xlim(0, 1.2 * highest or 1)
         in_bytes(ax.xaxis)
     return captioned(ax, said, x="size", notes=lines)
-
-
-def _powers(ax: Axes, highest: float) -> None:
-    ticks = [size for power in range(0, 64, 4) if (size := 1 << power) <= highest]
-    ax.set_xticks(ticks, [format_bytes(size).replace(".0 ", " ") for size in ticks])
-    ax.xaxis.minorticks_off()
 
 
 _MOST_FILES = 2_000

@@ -21,6 +21,7 @@ from kstoolkit.plots.axes import (
     wrapped,
 )
 from kstoolkit.plots.marks import (
+    UNKNOWN,
     Bar,
     BarPart,
     draw_lines,
@@ -28,7 +29,6 @@ from kstoolkit.plots.marks import (
     look_of,
     name_rows,
     say_beside,
-    unknown_look,
 )
 from kstoolkit.plots.names import capital, printed, unit_of, with_unit, words_of
 from kstoolkit.records import Records, counted
@@ -139,9 +139,8 @@ def plot_level_work(work: Records[LevelWork], *, ax: Axes | None = None) -> Axes
 
 
 def _jobs(work: LevelWork) -> str:
-    parts = {"flushes": work.num_flushes, "compactions": work.num_compactions}
-    parts["moves"] = work.num_moves
-    return ", ".join(counted(number, kind) for kind, number in parts.items() if number)
+    numbers = {kind: getattr(work, f"num_{kind}") for kind in ("flushes", "compactions", "moves")}
+    return ", ".join(counted(number, kind) for kind, number in numbers.items() if number)
 
 
 _NUMBERS = {"int", "float", "tuple[int, ...]"}
@@ -206,7 +205,7 @@ def plot_comparison(
         for text in _draw_trial(ax, each, chosen, number=number, of=len(some), stub=stub)
     ]
     if any(getattr(each, name) is None for each in some for name in chosen):
-        ax.barh(0, 0, label="unknown", **unknown_look())
+        ax.barh(0, 0, label="unknown", **UNKNOWN)
     name_rows(ax, [words_of(name) for name in chosen])
     say_beside(ax, said)
     print_axis(ax.xaxis, chosen[0])
@@ -241,7 +240,7 @@ def _draw_trial(
     for row, name in enumerate(chosen):
         value, at = getattr(trial, name), row - 0.4 + (number + 0.5) * thick
         end = stub if value is None else value
-        ax.barh(at, end, height=0.86 * thick, **(unknown_look() if value is None else look))
+        ax.barh(at, end, height=0.86 * thick, **(UNKNOWN if value is None else look))
         yield end, at, _figure_text(trial, name)
 
 
@@ -282,7 +281,9 @@ def plot_moment(moment: Moment, *, ax: Axes | None = None) -> Axes:
     levels = [*zip(moment.level_bytes, moment.level_files, strict=True)]
     texts = [f"{format_bytes(size)}, {counted(files, 'files')}" for size, files in levels]
     held = [level for level, (_, files) in enumerate(levels) if files]
-    rest = wrapped([_rest(moment)])
+    told = f"{moment.writes:,} writes, {format_bytes(moment.memtable_bytes)} in memtables, "
+    told += f"{format_bytes(moment.pending_compaction_bytes)} to compact, "
+    rest = wrapped([f"{told}waited {moment.stall_ms:,.0f} ms"])
     ax = new_axes(ax, (7.2, height(0, rest, 0) + 0.24 * max(len(levels), 1)))
     for level in held:
         ax.barh(level, levels[level][0], height=0.69, **look_of(0))
@@ -294,11 +295,3 @@ def plot_moment(moment: Moment, *, ax: Axes | None = None) -> Axes:
     seen = f"After {moment.at_ms / 1e3:.2f} s: {format_bytes(sum(moment.level_bytes))} in "
     seen += f"{counted(sum(moment.level_files), 'files')} with {shown(moment.profile)}"
     return captioned(ax, seen, x="SST files of the level", notes=rest)
-
-
-def _rest(moment: Moment) -> str:
-    return (
-        f"{moment.writes:,} writes, {format_bytes(moment.memtable_bytes)} in memtables, "
-        f"{format_bytes(moment.pending_compaction_bytes)} to compact, "
-        f"waited {moment.stall_ms:,.0f} ms"
-    )

@@ -221,7 +221,10 @@ def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None
         seen = f"Flushes, compactions and stalls: unknown ({unknown})" if untold else _seen(told)
         return empty(ax, "nothing is known" if untold else "nothing that has a time", seen)
     ax.use_sticky_edges = False
-    _draw_spans(ax, _longest(done.spans), rows)
+    spans = done.spans
+    if len(spans) > _MOST_MARKS:
+        spans = sorted(spans, key=lambda each: -(each.duration_ms or 0))[:_MOST_MARKS]
+    _draw_spans(ax, spans, rows)
     _draw_waits(ax, done.waits, rows)
     _draw_marks(ax, "moved", "moved as they were", done.moves, rows)
     for condition in ("delayed", "stopped"):
@@ -303,12 +306,6 @@ def _rows(done: _Done) -> dict[str, int]:
     names += [_ERROR] if done.errors else []
     names += [_WAITED] if done.waits else []
     return {name: row for row, name in enumerate(names)}
-
-
-def _longest(jobs: Sequence[Job]) -> list[Job]:
-    if len(jobs) <= _MOST_MARKS:
-        return list(jobs)
-    return sorted(jobs, key=lambda each: -(each.duration_ms or 0))[:_MOST_MARKS]
 
 
 def _draw_spans(ax: Axes, jobs: Sequence[Job], rows: dict[str, int]) -> None:

@@ -81,7 +81,8 @@ class Bars:
     def hold(self, times_ms: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which bars hold one of the times."""
         held = np.zeros(self.heights.size, dtype=bool)
-        held[np.searchsorted(self.edges_ms, times_ms, side="right") - 1] = True
+        if held.size:
+            held[np.searchsorted(self.edges_ms, times_ms, side="right") - 1] = True
         return held
 
 
@@ -307,10 +308,8 @@ def _draw_steps(ax: Axes, strip: Strip, base: float, scale: float, once: set[str
 
 def _draw_unknown(ax: Axes, strip: Strip, base: float, once: set[str]) -> None:
     for left, right in strip.unknown:
-        style: dict[str, Any] = {"facecolor": "none", "edgecolor": INK, "hatch": UNKNOWN_HATCH}
-        name = _label(once, "unknown")
-        size = (right - left, _UNKNOWN_HIGH)
-        ax.bar(left, size[1], size[0], base, align="edge", linewidth=0.6, label=name, **style)
+        look = UNKNOWN | {"align": "edge", "label": _label(once, "unknown")}
+        ax.bar(left, _UNKNOWN_HIGH, right - left, base, **look)
 
 
 def _draw_references(ax: Axes, strip: Strip, base: float, scale: float, once: set[str]) -> None:
@@ -388,11 +387,6 @@ class Bar:
         return any(part.size is None for part in self.parts)
 
 
-def _labels_of(bars: Sequence[Bar]) -> list[str]:
-    names = _known(bars) if _needs_legend(bars) else []
-    return names + ["unknown"] * any(bar.lacks for bar in bars)
-
-
 def _known(bars: Sequence[Bar]) -> list[str]:
     parts = [part for bar in bars for part in bar.parts]
     return list(dict.fromkeys(part.name for part in parts if (part.size or 0) > 0))
@@ -413,10 +407,11 @@ def _draw_bars(ax: Axes, bars: Sequence[Bar], printed: Callable[[float], str]) -
                 ax.barh(row, part.size, left=end, label=label, **looks[part.name])
                 end += part.size
         if bar.lacks:
-            ax.barh(row, stub, left=end, height=THICKNESS, **unknown_look())
-        said.append((end + stub * bar.lacks, row, _sum(bar, printed)))
+            ax.barh(row, stub, left=end, height=THICKNESS, **UNKNOWN)
+        whole = f"{printed(bar.sum)}{' + unknown' if bar.lacks else ''}{bar.remark}"
+        said.append((end + stub * bar.lacks, row, whole if bar.sum or not bar.lacks else "unknown"))
     if any(bar.lacks for bar in bars):
-        ax.barh(0, 0, label="unknown", height=THICKNESS, **unknown_look())
+        ax.barh(0, 0, label="unknown", height=THICKNESS, **UNKNOWN)
     name_rows(ax, [bar.name for bar in bars])
     say_beside(ax, said)
     if not longest:
@@ -463,7 +458,9 @@ def draw_sums(
 ) -> Axes:
     """Return Axes with bars, each with its sum at its end, a title and notes."""
     lines = wrapped([*_stacked_notes(bars), *notes])
-    legend = legend_lines(_labels_of(bars), [bar.name for bar in bars])
+    labels = _known(bars) if _needs_legend(bars) else []
+    labels += ["unknown"] * any(bar.lacks for bar in bars)
+    legend = legend_lines(labels, [bar.name for bar in bars])
     ax = new_axes(ax, (7.2, height(len(bars), lines, legend)))
     _draw_bars(ax, bars, printed)
     return captioned(ax, said, x=x, notes=lines)
@@ -505,12 +502,6 @@ def _needs_legend(bars: Sequence[Bar]) -> bool:
     return any(len(bar.parts) > 1 for bar in bars)
 
 
-def _sum(bar: Bar, printed: Callable[[float], str]) -> str:
-    if bar.lacks and not bar.sum:
-        return "unknown"
-    return f"{printed(bar.sum)}{' + unknown' if bar.lacks else ''}{bar.remark}"
-
-
 def look_of(number: int) -> Style:
     """Return the colour and edge of the part of this number; after some, hatches tell them apart.
 
@@ -521,9 +512,8 @@ def look_of(number: int) -> Style:
     return {"facecolor": color, "hatch": hatch, "edgecolor": INK, "linewidth": 0.6}
 
 
-def unknown_look() -> Style:
-    """Return how what is unknown looks: grey hatches, no fill."""
-    return {"facecolor": "none", "hatch": UNKNOWN_HATCH, "edgecolor": INK, "linewidth": 0.6}
+UNKNOWN: Style = {"facecolor": "none", "hatch": UNKNOWN_HATCH, "edgecolor": INK, "linewidth": 0.6}
+"""How what is unknown looks: grey hatches, no fill."""
 
 
 def _looks(names: Sequence[str]) -> dict[str, Style]:
@@ -585,7 +575,9 @@ def draw_rows(
         left = least
         for part in row.parts:
             if part.size:
-                _draw_part(ax, place, left, part, once, width=part.size - least * (left == least))
+                look: Style = {"facecolor": part.color, "edgecolor": INK, "linewidth": 0.5}
+                look |= {"label": _label(once, part.name), "zorder": 2}
+                ax.barh(place, part.size - least * (left == least), 0.72, left, **look)
                 left = max(part.size, least) if left == least else left + part.size
         say(ax, in_lines(ax, row.said), (left, place), (4, 0))
     top = max((row.size for row in rows), default=0) or 8
@@ -599,11 +591,3 @@ def draw_rows(
     name_rows(ax, [row.name for row in rows], longest_name)
     ax.set_ylim(max(len(rows), _FEWEST) - 0.4, -0.6)
     return ax
-
-
-def _draw_part(
-    ax: Axes, place: int, left: float, part: RowPart, once: set[str], *, width: float
-) -> None:
-    name = _label(once, part.name)
-    style: dict[str, Any] = {"facecolor": part.color, "edgecolor": INK, "linewidth": 0.5}
-    ax.barh(place, width, 0.72, left, label=name, zorder=2, **style)

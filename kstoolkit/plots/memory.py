@@ -15,7 +15,7 @@ from kstoolkit.plots.axes import (
     shown,
     wrapped,
 )
-from kstoolkit.plots.marks import REST, Bar, BarPart, draw_memory, name_rows, part_of, unknown_look
+from kstoolkit.plots.marks import REST, UNKNOWN, Bar, BarPart, draw_memory, name_rows, part_of
 from kstoolkit.plots.palette import LINES
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.files.ssts import known_total
@@ -280,7 +280,7 @@ def plot_executors(executors: Records[ExecutorMemory], *, ax: Axes | None = None
         ax.plot([v for _, v in told], [r for r, _ in told], marker, color=color, label=name)
     for row in rows:
         if len(ranked[row].unknown) == len(_PEAKS):
-            ax.barh(row, 0.05 * peak or 1, height=0.5, **unknown_look())
+            ax.barh(row, 0.05 * peak or 1, height=0.5, **UNKNOWN)
     name_rows(ax, [f"{each.executor} at {each.place}" for each in ranked])
     ax.set_xlim(left=0)
     in_bytes(ax.xaxis)

@@ -16,10 +16,7 @@ from kstoolkit.plots.axes import (
     few_of,
     in_counts,
     in_seconds,
-    label,
-    nothing,
     shown,
-    title,
 )
 from kstoolkit.plots.marks import (
     MOST_ROWS,
@@ -120,11 +117,13 @@ def _strip(
     may_lack: bool = True,
 ) -> Strip:
     """Return a strip; where nothing is known, neighbours are one hatched span."""
+    turns = np.flatnonzero(np.diff(np.isnan(heights), prepend=False, append=False))
+    spans = [(float(first), float(last)) for first, last in edges[turns].reshape(-1, 2)]
     return Strip(
         name=name,
         steps=(Steps(edges=edges, heights=heights, color=color),),
         printed=printed,
-        unknown=_unknown_spans(np.isnan(heights), edges) if may_lack else (),
+        unknown=spans if may_lack else (),
         said="unknown" if np.isnan(last) else printed(float(last)),
     )
 
@@ -206,9 +205,8 @@ def plot_dead_letters(letters: DeadLetters, *, ax: Axes | None = None) -> Axes:
         return empty(row_axes(ax), "no dead letters", "No dead letters")
     axes = draw_rows(ax, rows, longest_name=64)
     in_counts(axes.xaxis)
-    label(axes, x="records")
-    title(axes, f"{counted(len(letters), 'dead letters')} for {counted(len(rows), 'reasons')}")
-    return axes
+    seen = f"{counted(len(letters), 'dead letters')} for {counted(len(rows), 'reasons')}"
+    return captioned(axes, seen, x="records")
 
 
 def _by_reason(letters: Mapping[str, int], kind: str | None = "dead letters") -> list[Row]:
@@ -275,11 +273,6 @@ def _parts(batches: Sequence[MicroBatch], edges: Floats) -> tuple[Steps, ...]:
     return tuple(reversed(steps))
 
 
-def _unknown_spans(lost: NDArray[np.bool_], edges: Floats) -> list[tuple[float, float]]:
-    ends = edges[np.flatnonzero(np.diff(lost, prepend=False, append=False))]
-    return [(float(first), float(last)) for first, last in ends.reshape(-1, 2)]
-
-
 def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
     """Return how many records of each partition wait, and how long they take.
 
@@ -289,18 +282,15 @@ def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
     known = [each for each in lag if each.lag_records is not None]
     known.sort(key=lambda each: -(each.lag_records or 0))
     largest = sorted(known[:MOST_ROWS], key=lambda each: (each.topic, each.partition))
-    if largest:
-        axes = draw_rows(ax, [_lag_row(each) for each in largest])
-        in_counts(axes.xaxis)
-        label(axes, x="records that wait", notes=_lag_notes(lag, known))
-    else:
-        axes = row_axes(ax)
-        nothing(axes, f"lag unknown: {shown(lag.why or 'not told', 100)}")
     behind = "lag unknown"
     if lag.lag_records is not None:
         behind = f"{counted(lag.lag_records, 'records')} behind"
-    title(axes, f"{shown(lag.reader, 60)}, {lag.state}: {behind}")
-    return axes
+    seen = f"{shown(lag.reader, 60)}, {lag.state}: {behind}"
+    if not largest:
+        return empty(row_axes(ax), f"lag unknown: {shown(lag.why or 'not told', 100)}", seen)
+    axes = draw_rows(ax, [_lag_row(each) for each in largest])
+    in_counts(axes.xaxis)
+    return captioned(axes, seen, x="records that wait", notes=_lag_notes(lag, known))
 
 
 def _lag_row(each: LagOfPartition) -> Row:

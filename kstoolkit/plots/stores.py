@@ -154,10 +154,13 @@ def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None
     rows, notes = _rows(growth, chosen, uses[chosen])
     seen = _growth_seen(growth, chosen)
     if not rows:
-        return empty(row_axes(ax), _none(growth, chosen), seen)
+        why = growth.unknown.get(_plural(chosen))
+        return empty(row_axes(ax), f"no {_plural(chosen)}" + (f": {why}" if why else ""), seen)
     axes = draw_rows(ax, rows)
     in_bytes(axes.xaxis)
-    return captioned(axes, seen, x=_measured(chosen), notes=wrapped(notes))
+    x = f"keys and values before compression, by {chosen}"
+    x = "size of the segment's files, by its start, UTC" if chosen == "segment" else x
+    return captioned(axes, seen, x=x, notes=wrapped(notes))
 
 
 def _uses(growth: Growth) -> dict[str, Sequence[Any]]:
@@ -170,19 +173,8 @@ def _uses(growth: Growth) -> dict[str, Sequence[Any]]:
     }
 
 
-def _none(growth: Growth, by: str) -> str:
-    why = growth.unknown.get(_plural(by))
-    return f"no {_plural(by)}" + (f": {why}" if why else "")
-
-
 def _plural(name: str) -> str:
     return f"{name}es" if name == "prefix" else f"{name}s"
-
-
-def _measured(by: str) -> str:
-    if by == "segment":
-        return "size of the segment's files, by its start, UTC"
-    return f"keys and values before compression, by {by}"
 
 
 def _rows(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Row], list[str]]:
@@ -233,7 +225,9 @@ def _use_row(
     if by not in {"segment", "window", "age"}:
         return Row(_use_name(use, by), (RowPart(size=size, color=COUNTED),), said)
     what = "past the watermark" if _by_watermark(growth, by, [use]) else "past its retention"
-    return Row(_use_name(use, by), (_part(size, what, is_past=_is_past(growth, by, use)),), said)
+    looks = {None: (PARTS[4], "unknown whether it is past"), True: (FLAGGED, what)}
+    color, name = looks.get(_is_past(growth, by, use), (COUNTED, "kept"))
+    return Row(_use_name(use, by), (RowPart(size=size, color=color, name=name),), said)
 
 
 def _aged(uses: Sequence[Age]) -> str:
@@ -252,14 +246,6 @@ def _by_watermark(growth: Growth, by: str, uses: Sequence[Any]) -> bool:
     if by == "age":
         return any(each.judged_by == "the watermark" for each in uses)
     return by == "window" and any(each.is_past is not None for each in uses)
-
-
-def _part(size: int, what: str, *, is_past: bool | None) -> RowPart:
-    if is_past is None:
-        return RowPart(size=size, color=PARTS[4], name="unknown whether it is past")
-    if is_past:
-        return RowPart(size=size, color=FLAGGED, name=what)
-    return RowPart(size=size, color=COUNTED, name="kept")
 
 
 def _is_past(growth: Growth, by: str, use: Any) -> bool | None:
@@ -487,12 +473,11 @@ def _notes(kinds: dict[str, list[SegmentState]]) -> list[str]:
         if len(states) > _MOST_SEGMENTS
     ]
     every = (each for states in kinds.values() for each in states)
-    why = next((_why(each) for each in every if each.disk_bytes is None), None)
-    return notes if why is None else [*notes, f"size on disk: unknown ({why})"]
-
-
-def _why(state: SegmentState) -> str:
-    return state.unknown.get("disk_bytes", "it is in memory" if state.path is None else "not told")
+    for each in every:
+        if each.disk_bytes is None:
+            other = "it is in memory" if each.path is None else "not told"
+            return [*notes, f"size on disk: unknown ({each.unknown.get('disk_bytes', other)})"]
+    return notes
 
 
 def plot_lag(lag: Lag, *, ax: Axes | None = None) -> Axes:
@@ -531,7 +516,12 @@ def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:
     axes.set_xlim(-0.01 * last, 1.01 * last)
     strips = {"records": read, "records/s": rate}
     draw_strips(axes, [Strip(name=name, steps=(steps,)) for name, steps in strips.items()])
-    notes = _draw_begins(axes, [each for each in history.steps if each.event == "start"])
+    begun = [each for each in history.steps if each.event == "start"]
+    for each in begun[:_MOST_NAMED]:
+        axes.axvline(each.seconds, color=INK, linewidth=0.8, linestyle=(0, (3, 3)), zorder=1)
+        style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "rotation": 90}
+        say(axes, each.what, (each.seconds, 1), (2, 0), fontsize=7, va="top", **style)
+    notes = few_of("the first {} of {} levels are marked", _MOST_NAMED, len(begun))
     if ends.size < len(batches):
         number = format_count(len(batches))
         notes.append(f"{number} steps drawn as {format_count(ends.size)}")
@@ -553,11 +543,3 @@ def _thinned(batches: list[RestoreStep]) -> tuple[Floats, Floats]:
     group = -(-last.size // _MOST_STEPS)
     last = np.unique(np.append(last[group - 1 :: group], last[-1:]))
     return ends[last], np.diff(np.cumsum(records)[last], prepend=0.0)
-
-
-def _draw_begins(axes: Axes, begun: list[RestoreStep]) -> list[str]:
-    for each in begun[:_MOST_NAMED]:
-        axes.axvline(each.seconds, color=INK, linewidth=0.8, linestyle=(0, (3, 3)), zorder=1)
-        style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "rotation": 90}
-        say(axes, each.what, (each.seconds, 1), (2, 0), fontsize=7, va="top", **style)
-    return few_of("the first {} of {} levels are marked", _MOST_NAMED, len(begun))

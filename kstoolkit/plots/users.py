@@ -118,33 +118,28 @@ def windows_of(level: LevelCounts) -> tuple[Bars, Marks]:
 
 
 def _strip(level: LevelCounts, bars: Bars, marks: Marks) -> Strip:
-    flagged = bars.hold(marks.middles_ms) if bars.num_windows else np.zeros(0, dtype=bool)
-    steps = []
+    flagged = bars.hold(marks.middles_ms)
+    usual, steps = expected(level.expected_low, level.expected_high), []
+    said = [] if usual is None else [f"expected {usual}"]
+    said += [] if level.ceiling is None else [f"ceiling {format_count(level.ceiling)}"]
     for chosen, color, name in ((~flagged, COUNTED, "count"), (flagged, FLAGGED, None)):
         edges_ms, counts = bars.runs(chosen)
         edges, heights = days(edges_ms), counts.astype(float)
         steps.append(Steps(edges=edges, heights=heights, color=color, name=name))
     return Strip(
         name=_in_lines(level.window),
-        steps=tuple(steps) if bars.num_windows else (),
+        steps=tuple(steps),
         low=level.expected_low,
         high=level.expected_high,
         ceiling=level.ceiling,
         marks=days(marks.middles_ms),
         marked=marks.counts.astype(float),
-        said=_said(level),
+        said="\n".join(said),
     )
 
 
 def _in_lines(window: Window) -> str:
     return window.label.replace(" every ", "\nevery ").replace(" over ", "\nover ")
-
-
-def _said(level: LevelCounts) -> str:
-    usual = expected(level.expected_low, level.expected_high)
-    told = [] if usual is None else [f"expected {usual}"]
-    told += [] if level.ceiling is None else [f"ceiling {format_count(level.ceiling)}"]
-    return "\n".join(told)
 
 
 def _notes(level: LevelCounts, bars: Bars, marks: Marks) -> list[str]:
@@ -379,7 +374,9 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
     _draw(axes, top, rows)
     notes = ["larger: more severe among those of its kind; a line is as long as the window"]
     notes += few_of("the most severe {} of {} findings are drawn", len(top), len(findings))
-    seen = _findings_seen(findings, top[0].user)
+    users = counted(len(findings.table["user"].unique()), "users")
+    seen = f"{counted(len(findings), 'findings')} about {users}; "
+    seen += f"first to look at: {shown(top[0].user)}"
     return captioned(axes, seen, x="time of the window, UTC", notes=notes)
 
 
@@ -493,7 +490,9 @@ def plot_curve(curve: Records[Point], *, ax: Axes | None = None) -> Axes:
     if not len(curve):
         return empty(new_axes(ax), "no users", "No users with a score")
     axes = new_axes(ax, (5.0, 3.6))
-    recall, precision = ([getattr(point, name) for point in curve] for name in _SHARES)
+    recall, precision = (
+        [getattr(point, name) for point in curve] for name in ("recall", "precision")
+    )
     axes.step([0.0, *recall], [precision[0], *precision], where="pre", color=COUNTED)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1.05)
@@ -501,9 +500,6 @@ def plot_curve(curve: Records[Point], *, ax: Axes | None = None) -> Axes:
     seen = f"Precision from {precision[0]:.2f} to {last.precision:.2f} as recall grows to "
     seen += f"{last.recall:.2f}, after {counted(last.users, 'users')}"
     return captioned(axes, seen, x="recall", y="precision")
-
-
-_SHARES = ("recall", "precision")
 
 
 def _rows(top: Findings, by: str, drawn: str) -> tuple[list[str], Integers]:
@@ -540,9 +536,3 @@ def _draw(axes: Axes, top: Findings, rows: Integers) -> None:
         style: Style = {"edgecolors": color, "facecolors": (color, 0.35), "linewidths": 1.0}
         name = legend_name(f"{shown(kind, 16)} ({mine.size:,})")
         axes.scatter(middle, rows[mine], sizes, marker=marker, label=name, zorder=3, **style)
-
-
-def _findings_seen(findings: Findings, worst: str) -> str:
-    found = counted(len(findings), "findings")
-    users = counted(len(findings.table["user"].unique()), "users")
-    return f"{found} about {users}; first to look at: {shown(worst)}"

@@ -182,7 +182,11 @@ def _card(number: int, story: Story, drawn: Html, rank: Html) -> Section:
     caption = element("figcaption", *which) if others else Html()
     some = announced(len(story.incidents), total, "incidents")
     left_out = nothing(f"{some}.") if len(story.incidents) < total else Html()
-    said = (_told(each, Html() if total == 1 else _sure(each)) for each in story.incidents)
+    said = []
+    for each in story.incidents:
+        names = (each.user or "", *each.actions[:3], *each.peak.values())
+        sure = Html() if total == 1 else _sure(each)
+        said.append(element("p", sentence(each.sentence, *names), " ", sure))
     figure = element("figure", drawn, caption) if drawn else Html()
     rank_ = element("span", str(number), class_="rank")
     return Section(
@@ -192,11 +196,6 @@ def _card(number: int, story: Story, drawn: Html, rank: Html) -> Section:
         tag="article",
         kind="user",
     )
-
-
-def _told(incident: Incident, sure: Html) -> Html:
-    names = (incident.user or "", *incident.actions[:3], *incident.peak.values())
-    return element("p", sentence(incident.sentence, *names), " ", sure)
 
 
 def _evidence(story: Story) -> Html:

@@ -184,18 +184,14 @@ def plotted(thing: object, name: str) -> Html:
         with style.context("default", after_reset=True), beside_pyplot():
             ax = draw(thing)
             figure = whole(ax)
-            if not _tells(ax):
+            # It has to show more than that there is nothing, or than one bar's figure.
+            if len(ax.patches) <= 1 and not any((ax.lines, ax.collections, ax.images)):
                 return Html()
             height = figure.get_size_inches()[1] + _HIGHER
             narrow = whole(draw(thing, new_axes(size_inches=(_NARROW, height))))
             return figure_of(figure, narrow, name=name)
     except ConfigurationError as error:
         return nothing(f"No plot: {shortened(error.message, _LONGEST_LABEL)}")
-
-
-def _tells(ax: Axes) -> bool:
-    """Return whether Axes show more than that there is nothing, or than one bar's figure."""
-    return len(ax.patches) > 1 or any((ax.lines, ax.collections, ax.images))
 
 
 def figure_of(figure: Figure, narrow: Figure | None = None, *, name: str) -> Html:

@@ -27,11 +27,14 @@ from kstoolkit.units import format_count
 from kstoolkit.views.records import (
     NOTHING,
     about,
+    by_reason,
     is_number,
     label_of,
     line_of,
     printed,
+    records_in,
     text_of,
+    value_of,
     words,
 )
 
@@ -206,8 +209,7 @@ def record_part(record: Record, ids: Ids, limit: int | None) -> ReportPart:
     said = _said(record)
     brief = Html() if said and len(repr(record)) > _LONGEST_VALUE else line(record)
     body = joined(brief, said, plotted(record, key), _facts(record))
-    values = {each.name: getattr(record, each.name) for each in fields(record)}  # type: ignore[arg-type] # records are dataclasses
-    inner = [_inner(name, each, ids, limit) for name, each in values.items() if _holds(each)]
+    inner = [_inner(name, each, ids, limit) for name, each in records_in(record)]
     section = Section(key=key, heading=text(title), body=body, inner=tuple(inner))
     return ReportPart(title=title, section=section, span_ms=_span([record]))
 
@@ -217,7 +219,8 @@ def records_part(records: Records[Any], ids: Ids, limit: int | None) -> ReportPa
     kind = type(records)
     title = words(records.kind if kind is Records else kind.__name__)
     key = ids.new(keyed(title))
-    inner = [_inner(name, each, ids, limit) for name, each in vars(records).items() if _holds(each)]
+    held = [(name, each) for name, each in vars(records).items() if isinstance(each, Records)]
+    inner = [_inner(name, each, ids, limit) for name, each in held if len(each)]
     body = _records(records, key, limit)
     section = Section(key=key, heading=isolated(title), body=body, inner=tuple(inner))
     return ReportPart(title=title, section=section, span_ms=_span(records))
@@ -261,10 +264,6 @@ def figures_of(record: Record) -> Html:
 
 def _sources(names: Sequence[str]) -> Html:
     return nothing(f"Source: {', '.join(names)}.")
-
-
-def _holds(value: object) -> bool:
-    return isinstance(value, Records) and len(value) > 0
 
 
 def _inner(name: str, records: Records[Any], ids: Ids, limit: int | None) -> Section:
@@ -317,7 +316,8 @@ def _records_grid(shown: Records[Any], total: int) -> Html:
     if total > _FEW or len(names) <= _WIDEST_OF_FEW:
         return listed(shown, total, names, _WIDEST)
     # Compared figure by figure; what a record is about comes first.
-    first, *others = [[label_of(name), *(_cell(row, name) for row in shown)] for name in names]
+    told_of_each = [[printed(value_of(row, name), name) for row in shown] for name in names]
+    first, *others = [[label_of(name), *of] for name, of in zip(names, told_of_each, strict=True)]
     return joined(Grid(first, others, total=len(others)).html("figures"), _whys(shown, names))
 
 
@@ -325,7 +325,7 @@ def listed(
     shown: Records[Any], total: int, names: Sequence[str], widest: int = _WIDEST_WRAPPED
 ) -> Html:
     """Return some of records as a table of some of their fields."""
-    rows = [[_cell(row, name) for name in names] for row in shown]
+    rows = [[printed(value_of(row, name), name) for name in names] for row in shown]
     columns = [[getattr(row, name) for row in shown] for name in names]
     numbers = {n for n, values in enumerate(columns) if _are_numbers(values)}
     numbers -= {n for n, name in enumerate(names) if name in MOMENTS}
@@ -335,13 +335,6 @@ def listed(
 
 def _are_numbers(values: Sequence[Any]) -> bool:
     return len(values) > 0 and all(value is None or is_number(value) for value in values)
-
-
-def _cell(record: Record, name: str) -> str:
-    value = getattr(record, name)
-    if value is None and name in getattr(record, "unknown", {}):
-        return "unknown"
-    return printed(value, name)
 
 
 def _whys(shown: Records[Any], names: Sequence[str]) -> Html:
@@ -357,14 +350,11 @@ def unknown(figures: Iterable[tuple[str, str]]) -> Html:
 
 
 def _folded(told: Iterable[tuple[str, str]], kind: str, are: str) -> Html:
-    whys: dict[str, dict[str, None]] = {}
-    for name, why in told:
-        whys.setdefault(why, {})[name] = None
-    said = [f"{', '.join(names)}: {why}" for why, names in whys.items()]
-    items = (element("li", isolated(each, _LONGEST_LINE)) for each in said)
+    whys = dict.fromkeys(told)
+    items = (element("li", isolated(each, _LONGEST_LINE)) for each in by_reason(whys))
+    summary = element("summary", f"{counted(len(whys), kind)} {are}, and why")
     listed = element("ul", *items, class_="whys")
-    summary = f"{counted(sum(map(len, whys.values())), kind)} {are}, and why"
-    return element("details", element("summary", summary), listed) if said else Html()
+    return element("details", summary, listed) if whys else Html()
 
 
 def _span(records: Iterable[Record]) -> Span | None:

@@ -198,13 +198,12 @@ def page_of(title: str, lead: Html, sections: Sequence[Section]) -> str:
 
 
 def _contents(sections: Sequence[Section]) -> Html:
-    return element("ol", *(_entry(each) for each in sections if each.heading))
-
-
-def _entry(section: Section) -> Html:
-    link = element("a", section.heading, href=f"#{section.key}")
-    inner = [each for each in section.inner if each.tag == "section" and each.heading]
-    return element("li", link, _contents(inner)) if inner else element("li", link)
+    entries = []
+    for each in (some for some in sections if some.heading):
+        inner = [below for below in each.inner if below.tag == "section" and below.heading]
+        told = [_contents(inner)] if inner else []
+        entries.append(element("li", element("a", each.heading, href=f"#{each.key}"), *told))
+    return element("ol", *entries)
 
 
 def _head(title: str, script: str) -> Html:

@@ -157,16 +157,12 @@ def _text_part(told: str, ids: Ids, _limit: int | None) -> ReportPart:
 
 def _table_part(table: pd.DataFrame | pa.Table, ids: Ids, limit: int | None) -> ReportPart:
     grid = grid_of(table, limit)
-    title = _columns(grid.names)
+    # Nobody named it: it is called by its columns.
+    known = [shortened(plain(each), _LONGEST_COLUMN) for each in grid.names if each.strip()]
+    more = f" and {len(known) - _NAMED_COLUMNS} more" if len(known) > _NAMED_COLUMNS else ""
+    title = f"Table of {', '.join(known[:_NAMED_COLUMNS])}{more}" if known else "Table"
     section = Section(key=ids.new("table"), heading=isolated(title), body=grid.html())
     return ReportPart(title=title, section=section, span_ms=frame_span(table))
-
-
-def _columns(names: Sequence[str]) -> str:
-    """Return what to call a table that nobody named: by its columns."""
-    known = [shortened(plain(each), _LONGEST_COLUMN) for each in names if each.strip()]
-    more = f" and {len(known) - _NAMED_COLUMNS} more" if len(known) > _NAMED_COLUMNS else ""
-    return f"Table of {', '.join(known[:_NAMED_COLUMNS])}{more}" if known else "Table"
 
 
 def _plot_part(plot: Axes | Figure, ids: Ids, _limit: int | None) -> ReportPart:
@@ -243,8 +239,7 @@ class Report:
     """
 
     def __init__(self, title: str | None = None, *, command: str | None = None) -> None:
-        for name, given in (("title", title), ("command", command)):
-            _check_text(name, given)
+        _check_texts(title=title, command=command)
         self.title = title
         self.command = command
         self._parts: list[ReportPart] = []
@@ -283,8 +278,7 @@ class Report:
         KstoolkitError
             What reading the thing raises.
         """
-        for name, given in (("title", title), ("text", text)):
-            _check_text(name, given)
+        _check_texts(title=title, text=text)
         if limit is not None and limit < 1:
             message = f"limit is {limit}: a report shows 1 row or more of what it shows."
             raise ConfigurationError(message, hint="Give 1 or more, or leave it out.")
@@ -388,10 +382,11 @@ class Report:
         return joined(element("p", repr(self)), listed)
 
 
-def _check_text(name: str, given: object) -> None:
-    if given is not None and not isinstance(given, str):
-        message = f"The {name} of a report's part is {given!r}, which is no text."
-        raise ConfigurationError(message, hint="Give a str.")
+def _check_texts(**given: object) -> None:
+    for name, told in given.items():
+        if told is not None and not isinstance(told, str):
+            message = f"The {name} of a report's part is {told!r}, which is no text."
+            raise ConfigurationError(message, hint="Give a str.")
 
 
 def _covered(origin: Origin) -> Html:

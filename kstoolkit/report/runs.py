@@ -167,18 +167,15 @@ def _dead_letters(settings: Settings, out: Path, by_reason: Mapping[str, int], t
 def _sample(letter: Mapping[str, Any], source: str) -> Html:
     detail, path, raw = (letter[name] for name in ("detail", "file", "raw"))
     reason = element("code", isolated(f"{letter['reason']}{f': {detail}' if detail else ''}"))
-    file = "unknown file" if path is None else _short(path, source)
+    file = "unknown file"
+    if path is not None:  # from the source on, as the run was told of that; else as others see it
+        before, found, inside = path.partition(f"{source}/")
+        file = found + inside if before and inside else shown_path(path)
     caption = (reason, " · ", isolated(file, 200), f" · batch {letter['batch']}")
     shown = nothing("No raw text.")
     if raw:
         shown = element("pre", text(shortened(raw, _LONGEST_RAW), keep="\n\t"), dir="auto")
     return element("figure", element("figcaption", *caption), shown, class_="raw")
-
-
-def _short(path: str, source: str) -> str:
-    """Return a path from the source on, as the run was told of that; else as others see it."""
-    before, found, inside = path.partition(f"{source}/")
-    return found + inside if before and inside else shown_path(path)
 
 
 def _origin_of(run: Run) -> Origin:

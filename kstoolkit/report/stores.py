@@ -80,9 +80,8 @@ def store_part(store: OpenedStore, ids: Ids, limit: int | None) -> ReportPart:
 
 def rocksdb_part(store: Store, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of a RocksDB whose rows nobody is to decode."""
-    return _whole(
-        f"Store {store.path.name}", told_of(store), _told_by_rocksdb(store, ids, limit), ids
-    )
+    parts = _told_by_rocksdb(store, ids, limit)
+    return _whole(f"Store {store.path.name}", told_of(store), parts, ids)
 
 
 def checkup_part(found: Checkup, ids: Ids, limit: int | None) -> ReportPart:

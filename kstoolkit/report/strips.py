@@ -96,24 +96,21 @@ def strips(history: UserHistory, axis: Axis, incidents: Iterable[Incident]) -> H
         f"M{left:.1f} 0H{right:.1f}V{_HEIGHT}H{left:.1f}z"
         for left, right in (axis.at([each.since_ms, each.until_ms]) for each in incidents)
     )
-    rows = [_strip(_within(each, axis), axis, shade) for each in history.levels]
+    rows = [_strip(each, axis, shade) for each in history.levels]
     return element("div", *rows, axis.html(), class_="strips")
 
 
-def _within(level: LevelCounts, axis: Axis) -> LevelCounts:
-    seen = (level.times_ms < axis.until_ms) & (level.window_ends_ms >= axis.since_ms)
-    return level.where(seen)
-
-
-def _strip(level: LevelCounts, axis: Axis, shade: str) -> Html:
+def _strip(whole: LevelCounts, axis: Axis, shade: str) -> Html:
+    seen = (whole.times_ms < axis.until_ms) & (whole.window_ends_ms >= axis.since_ms)
+    level = whole.where(seen)
     bars, marks = windows_of(level)
-    flagged = bars.hold(marks.middles_ms) if bars.num_windows else np.zeros(0, dtype=bool)
+    flagged = bars.hold(marks.middles_ms)
     most = int(level.counts.max(initial=0))
     scale = -_HEIGHT / max(most, level.ceiling or 0, level.expected_high or 0, 1)
     limits = [*_limits(level, scale, axis)]
     paths = [(shade, "incident"), *((path, kind) for path, kind, _ in limits)]
     for chosen, kind in ((~flagged, "count"), (flagged, "flag")):
-        edges_ms, heights = bars.runs(chosen) if bars.num_windows else (bars.edges_ms, bars.heights)
+        edges_ms, heights = bars.runs(chosen)
         path = "".join(_steps(axis.at(edges_ms), _HEIGHT + heights * scale))
         paths.append((path, kind))
     drawn = [element("path", d=path, class_=kind) for path, kind in paths if path]

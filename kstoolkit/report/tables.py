@@ -64,12 +64,11 @@ def facts(pairs: Iterable[tuple[str, Html]]) -> Html:
     >>> facts([("Rule", isolated("Ceiling"))])
     '<dl><div><dt><bdi>Rule</bdi></dt><dd><bdi>Ceiling</bdi></dd></div></dl>'
     """
-    return element("dl", *(_fact(*pair) for pair in pairs))
-
-
-def _fact(label: str, value: Html) -> Html:
-    kind = {"class_": "long"} if len(_TAG.sub("", value)) > _LONG else {}
-    return element("div", element("dt", isolated(label)), element("dd", value), **kind)
+    made = []
+    for label, value in pairs:
+        kind = {"class_": "long"} if len(_TAG.sub("", value)) > _LONG else {}
+        made.append(element("div", element("dt", isolated(label)), element("dd", value), **kind))
+    return element("dl", *made)
 
 
 def announced(shown: int, total: int, kind: str, *, which: str = "Top ") -> str:

@@ -99,7 +99,12 @@ class People:
         limited = pc.is_in(peaks["kind"], value_set=pa.array(_LIMITS))
         told = pc.max_element_wise(pc.round(peaks["log10_probability"], 1), _LEAST)
         hints = pc.if_else(limited, None, told).combine_chunks().dictionary_encode("encode")
-        titles = [_hint(each) for each in hints.dictionary.to_pylist()]
+        titles = [
+            "over a limit that was set"
+            if each is None
+            else f"chance of this or more: {chance(each)}"
+            for each in hints.dictionary.to_pylist()
+        ]
         return {
             "kind": "grade",
             "label": "certainty",
@@ -135,12 +140,6 @@ def _keys(incidents: Incidents) -> pa.Array:
     campaigns = np.flatnonzero(np.asarray(user.is_null()))
     told = [f"campaign:{incidents[place].who}" for place in campaigns.tolist()]
     return pc.replace_with_mask(keys, user.is_null(), pa.array(told, pa.string()))
-
-
-def _hint(log10_probability: float | None) -> str:
-    if log10_probability is None:
-        return "over a limit that was set"
-    return f"chance of this or more: {chance(log10_probability)}"
 
 
 class _Spans:
@@ -197,26 +196,24 @@ def strips(history: UserHistory, incident: Incident) -> Part:
     Of very many windows those around it are sent: no level says of others that there are none.
     Where the counts of its own window are not kept, it stands alone.
     """
-    if not any(_has(level, incident.peak) for level in history.levels):
-        return strip(incident.peak)
     peak, what = incident.peak, "all actions" if history.action is None else history.action
+    own = [each.times_ms for each in history.levels if each.window.label == peak.window]
+    if not any((times_ms == peak.window_start_ms).any() for times_ms in own):
+        return strip(peak)
     levels, is_whole = _around(history.levels, incident)
     counted = [level for level in levels if level.times_ms.size]
     begin = min([peak.window_start_ms, *(int(each.times_ms.min()) for each in counted)])
     end = max([peak.window_end_ms, *(int(each.window_ends_ms.max()) for each in counted)])
     return {
-        **_strips(f"Counts of {seen(history.user)}, {seen(what)}", peak),
+        "kind": "strips",
+        "label": f"Counts of {seen(history.user)}, {seen(what)}",
+        "outlined": [peak.window_start_ms, peak.window_end_ms],
         "strips": [_level(level) for level in levels],
         "span": [begin, end],
         "zoom": [incident.since_ms - _AROUND_MS, incident.until_ms + _AROUND_MS],
         "level": [level.window.label for level in levels].index(peak.window),
         "all": "All time" if is_whole else "All that is here",
     }
-
-
-def _has(level: LevelCounts, finding: Finding) -> bool:
-    is_of_it = level.window.label == finding.window
-    return is_of_it and bool((level.times_ms == finding.window_start_ms).any())
 
 
 def _around(
@@ -239,7 +236,9 @@ def strip(finding: Finding) -> Part:
     start, end = finding.window_start_ms, finding.window_end_ms
     length = max(end - start, _MINUTE_MS)
     return {
-        **_strips(f"Count of {seen(finding.user)}, {seen(finding.what)}", finding),
+        "kind": "strips",
+        "label": f"Count of {seen(finding.user)}, {seen(finding.what)}",
+        "outlined": [start, end],
         "strips": [
             {
                 **_limits(finding),
@@ -279,11 +278,6 @@ def events(found: pd.DataFrame, of: int, when: str) -> Part:
     columns += [words("action", pa.array(found["action"], pa.string())), words("file", files)]
     some = format_count(len(found))
     return table(f"{some} of {counted(of, 'events')} {when}", "events", columns)
-
-
-def _strips(label: str, peak: Finding) -> Part:
-    outlined = [peak.window_start_ms, peak.window_end_ms]
-    return {"kind": "strips", "label": label, "outlined": outlined}
 
 
 def _level(level: LevelCounts) -> Part:

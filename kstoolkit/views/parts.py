@@ -199,9 +199,9 @@ def sizes(label: str, values: Sequence[int], **how: Any) -> Part:
 def field(name: str, label: str, value: object, **how: Any) -> Part:
     """Return a field of a form: ``"text"``, or by ``type`` ``"choice"``, ``"slider"``, ``"tick"``.
 
-    ``options`` are pairs of a value and its text, of a choice or a slider; ``list`` are texts that
-    are offered; ``hint`` stands where nothing is typed; ``hidden``, ``disabled`` are as they say.
-    Of a ``live`` one it is told what is typed, too, before it is done.
+    ``options`` are pairs of a value and its text, of a choice or a slider; ``hint`` stands where
+    nothing is typed; ``hidden``, ``disabled`` are as they say. Of a ``live`` one it is told what is
+    typed, too, before it is done.
     """
     return {"name": name, "label": label, "value": value, "type": "text"} | how
 
@@ -231,7 +231,7 @@ def bars(
     """Return bars of parts beside each other: a label, what it is in all, (name, value, text) each.
 
     Parts of one name have one colour. ``limit`` is a value that they stand against, and its text.
-    ``how`` may say ``head`` (the label is shown), ``most`` (what bars reach to, at least).
+    ``how`` may say ``most`` (what bars reach to, at least).
     """
     tones: dict[str, int] = {}
     told = []

@@ -130,8 +130,9 @@ def figures_of(thing: Viewed) -> Part:
     shown = facts((label_of(name), text) for name, text in [*told, *known])
     missing = [(each.name, each.text) for each in figures if each.value is None]
     unjudged = getattr(thing, "unjudged", {})
-    unknown = _by_reason([*missing, *(unjudged.items() if isinstance(unjudged, dict) else ())])
-    return shown | {"unknown": unknown} if shown else shown
+    whys = [*missing, *(unjudged.items() if isinstance(unjudged, dict) else ())]
+    unknown = by_reason((name, printed(why)) for name, why in whys)
+    return shown | {"unknown": [seen(each, 600) for each in unknown]} if shown else shown
 
 
 def rows_of(rows: Records[Any] | pd.DataFrame) -> Part:
@@ -141,7 +142,7 @@ def rows_of(rows: Records[Any] | pd.DataFrame) -> Part:
         if kept and all("\n" in str(each) for each in kept):
             return cards(map(str, kept))
         names = [each.name for each in fields(kept[0]) if each.name not in _WHYS] if kept else []
-        columns = [(name, [_cell(each, name) for each in kept]) for name in names]
+        columns = [(name, [value_of(each, name) for each in kept]) for name in names]
         return _table(rows.kind, columns, len(rows))
     frame = rows.head(_MOST_ROWS)
     columns = [(str(name), frame[name].tolist()) for name in frame.columns]
@@ -176,7 +177,7 @@ def text_of(figure: Figure) -> str:
     return figure.text if is_plain else printed(figure.value, figure.name)
 
 
-def _cell(record: Any, name: str) -> Any:
+def value_of(record: Any, name: str) -> Any:
     """Return a value of a row; of one that is unknown, that it is."""
     value = getattr(record, name)
     return _UNKNOWN if value is None and name in getattr(record, "unknown", {}) else value
@@ -189,11 +190,12 @@ def label_of(name: str) -> str:
     return words(name.removesuffix("_bytes").replace(".", "_").replace("num_", ""))
 
 
-def _by_reason(figures: Iterable[tuple[str, Any]]) -> list[str]:
-    whys: dict[str, list[str]] = {}
-    for name, why in figures:
-        whys.setdefault(printed(why), []).append(name)
-    return [seen(f"{', '.join(names)}: {why}", 600) for why, names in whys.items()]
+def by_reason(whys: Iterable[tuple[str, str]]) -> list[str]:
+    """Return each reason once, with the names of all that it is of before it."""
+    names: dict[str, list[str]] = {}
+    for name, why in whys:
+        names.setdefault(why, []).append(name)
+    return [f"{', '.join(of)}: {why}" for why, of in names.items()]
 
 
 def _table(kind: str, columns: Sequence[tuple[str, list[Any]]], of: int) -> Part:

@@ -29,47 +29,24 @@ def still(part: Part) -> Html:
     return Html() if draw is None else draw(part)
 
 
-def _sentence(part: Part) -> Html:
-    told = (isolated(text) if is_name else text for text, is_name in part["told"])
-    return element("p", *told)
-
-
-def _tiles(part: Part) -> Html:
-    rows = [
-        [each["label"], "; ".join(filter(None, (each["text"], each["note"])))]
-        for each in part["tiles"]
-    ]
-    return text_table([["what", "figure"], *rows])
-
-
 def _buttons(part: Part) -> Html:
     told = ([each["label"]] for each in part["buttons"])
-    return text_table([[part["label"]], *told]) if part["head"] else Html()
+    return _text_table([[part["label"]], *told]) if part["head"] else Html()
 
 
-def _said(part: Part) -> Html:
-    return element("p", part["text"])
+def _tile(tile: Part) -> list[str]:
+    return [tile["label"], "; ".join(filter(None, (tile["text"], tile["note"])))]
 
 
 def _facts(part: Part) -> Html:
     unknown = [element("li", isolated(each, 600)) for each in part.get("unknown", ())]
     listed = [element("ul", *unknown)] if unknown else []
-    return joined(text_table([["what", "figure"], *part["rows"]]), *listed)
+    return joined(_text_table([["what", "figure"], *part["rows"]]), *listed)
 
 
-def _cards(part: Part) -> Html:
-    return joined(*(_card(each["title"], each["rows"]) for each in part["cards"]))
-
-
-def _picture(part: Part) -> Html:
-    return element("img", src=part["src"], alt=part["alt"], width=part["width"])
-
-
-def _card(title: str, rows: list[list[str]]) -> Html:
-    return joined(
-        element("h5", isolated(title, 300)),
-        text_table([["what", "said"], *(each[:2] for each in rows)]),
-    )
+def _card(card: Part) -> Html:
+    said = _text_table([["what", "said"], *(each[:2] for each in card["rows"])])
+    return joined(element("h5", isolated(card["title"], 300)), said)
 
 
 def _table(part: Part) -> Html:
@@ -80,7 +57,7 @@ def _table(part: Part) -> Html:
     cells = [[_cell(each, row) for each in columns] for row in range(shown)]
     number = counted(part["rows"], part["noun"])
     note = f"the first {shown} of {number}" if shown < part["rows"] else number
-    return text_table([[each["label"] for each in columns], *cells], note)
+    return _text_table([[each["label"] for each in columns], *cells], note)
 
 
 def _cell(column: Part, row: int) -> str:
@@ -96,7 +73,7 @@ def _cell(column: Part, row: int) -> str:
 
 def _form(part: Part) -> Html:
     told = [[each["label"], _value(each)] for each in part["fields"] if not each.get("hidden")]
-    return text_table([["choice", "value"], *told])
+    return _text_table([["choice", "value"], *told])
 
 
 def _value(field: Part) -> str:
@@ -104,10 +81,6 @@ def _value(field: Part) -> str:
         return "yes" if field["value"] else "no"
     texts = dict(map(tuple, field.get("options", ())))
     return str(texts.get(field["value"], field["value"]))
-
-
-def _code(part: Part) -> Html:
-    return element("pre", text(part["text"], keep="\n"))
 
 
 def _bars(part: Part) -> Html:
@@ -120,21 +93,21 @@ def _bars(part: Part) -> Html:
         for bar in part["bars"]
     ]
     note = part["limit"]["text"] if "limit" in part else ""
-    return text_table([["what", "in all", "of it"], *rows], note)
+    return _text_table([["what", "in all", "of it"], *rows], note)
 
 
 def _lines(part: Part) -> Html:
     ends = [[each["label"], *(texts[-1] for texts in each["texts"])] for each in part["charts"]]
     heads = ["at the end", *(each["label"] for each in part["courses"])]
-    told = [text_table([heads, *ends])] if ends else []
+    told = [_text_table([heads, *ends])] if ends else []
     return joined(*told, *(element("p", each) for each in part.get("alike", ())))
 
 
-def text_table(rows: Sequence[Iterable[str]], note: str = "", longest: int = 1_000) -> Html:
+def _text_table(rows: Sequence[Iterable[str]], note: str = "") -> Html:
     """Return rows of texts as a table, of which the first has the heads; long ones lose middles."""
     head = element("tr", *(element("th", name, scope="col") for name in rows[0]))
     body = [
-        element("tr", *(element("td", isolated(each, longest)) for each in row)) for row in rows[1:]
+        element("tr", *(element("td", isolated(each, 1_000)) for each in row)) for row in rows[1:]
     ]
     caption = [element("caption", note)] if note else []
     made = element("table", *caption, element("thead", head), element("tbody", *body))
@@ -143,16 +116,20 @@ def text_table(rows: Sequence[Iterable[str]], note: str = "", longest: int = 1_0
 
 _DRAWN: dict[str, Callable[[Part], Html]] = {
     "table": _table,
-    "sentence": _sentence,
-    "said": _said,
-    "badge": _said,
-    "tiles": _tiles,
+    "sentence": lambda part: element(
+        "p", *(isolated(told) if is_name else told for told, is_name in part["told"])
+    ),
+    "said": lambda part: element("p", part["text"]),
+    "badge": lambda part: element("p", part["text"]),
+    "tiles": lambda part: _text_table([["what", "figure"], *map(_tile, part["tiles"])]),
     "buttons": _buttons,
     "facts": _facts,
-    "cards": _cards,
-    "picture": _picture,
+    "cards": lambda part: joined(*map(_card, part["cards"])),
+    "picture": lambda part: element(
+        "img", **{name: part[name] for name in ("src", "alt", "width")}
+    ),
     "form": _form,
-    "code": _code,
+    "code": lambda part: element("pre", text(part["text"], keep="\n")),
     "bars": _bars,
     "lines": _lines,
 }

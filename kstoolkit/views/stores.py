@@ -92,18 +92,19 @@ class StoreTree:
             words("store", [each.name for each in nodes], width="minmax(8.5em, 3fr)"),
             sizes("size", [each.size_bytes for each in nodes], width="5em"),
             words("kind", [each.kind for each in nodes], wide=True),
+            words("state", [*map(self._state, nodes)], kind="badges", width="minmax(6.6em, 1fr)"),
             words(
-                "state",
-                [*map(self._state, nodes)],
-                kind="badges",
-                width="minmax(6.6em, 1fr)",
+                "path",
+                [os.path.relpath(e.path, self.root) if e.path else "" for e in nodes],
+                hidden=True,
             ),
-            words("path", [*map(self._path, nodes)], hidden=True),
         ]
         tree = {"depths": [each.depth for each in nodes], "ids": [each.place for each in nodes]}
         search = {"search": ["store", "kind", "path"], "hint": "Name, kind, folder …"}
         made = table("Stores", "stores", columns, chosen=chosen, **tree, **search)
-        return made | {"leaves": sum(not each for each in self._have_below())}
+        after = [each.depth for each in nodes[1:]] + [0]
+        leaves = sum(n <= each.depth for each, n in zip(nodes, after, strict=True))
+        return made | {"leaves": leaves}
 
     def row_of(self, node: Node | None) -> int | None:
         """Return where a line of another tree stands in this one."""
@@ -126,13 +127,6 @@ class StoreTree:
         folder, why = next(iter(hidden.items()))
         folders = counted(len(hidden), "folders")
         return f"{told}; {folders} could not be looked into, {folder} among them: {why}."
-
-    def _have_below(self) -> list[bool]:
-        after = [each.depth for each in self.nodes[1:]] + [0]
-        return [below > node.depth for node, below in zip(self.nodes, after, strict=True)]
-
-    def _path(self, node: Node) -> str:
-        return "" if node.path is None else os.path.relpath(node.path, self.root)
 
     def _state(self, node: Node) -> str:
         """Return what is out of the ordinary: errors, damage, expired rows, that it is in use."""
@@ -346,13 +340,14 @@ class ShownRow:
 
 def shown_row(row: StoreRow) -> ShownRow:
     """Return a row as it is shown; what has parts has a column a part."""
-    times = (row.window_start_ms, row.window_end_ms, row.timestamp_ms)
+    moments = (row.window_start_ms, row.window_end_ms, row.timestamp_ms)
+    times = (None if n is None else moment_text(n).removesuffix(" UTC") for n in moments)
     headers = None if row.headers is None else value_text([list(each) for each in row.headers])
     values = [
         ("family", row.family),
         ("partition", row.partition),
         *_parts("key", row.key),
-        *zip(_TIMES, map(_moment, times), strict=True),
+        *zip(_TIMES, times, strict=True),
         *_parts("value", row.value),
         ("headers", headers),
         ("problem", row.problem),
@@ -373,11 +368,8 @@ def _parts(name: str, value: Any) -> list[tuple[str, str | None]]:
         for part, each in value.items()
         for one in (each if isinstance(each, dict) and each else [None])
     ]
-    return [(f"{name}: {part}", _plain(each)) for part, each in inner]
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else value_text(value)
+    texts = ((part, each if isinstance(each, str) else value_text(each)) for part, each in inner)
+    return [(f"{name}: {part}", told) for part, told in texts]
 
 
 def _pretty(value: Any) -> str:
@@ -385,10 +377,6 @@ def _pretty(value: Any) -> str:
     if isinstance(value, dict | list | tuple) and len(told) <= _LONGEST_WHOLE:
         told = json.dumps(json.loads(told), indent=2, ensure_ascii=False)
     return told
-
-
-def _moment(time_ms: int | None) -> str | None:
-    return None if time_ms is None else moment_text(time_ms).removesuffix(" UTC")
 
 
 def rows_table(rows: Sequence[ShownRow], told: str, chosen: int | None = None) -> Part:
@@ -420,11 +408,8 @@ def whole_row(row: ShownRow) -> tuple[Part, Part]:
 
 def _cut(text: str) -> str:
     more = len(text) - _LONGEST_WHOLE
-    return (
-        text
-        if more <= 0
-        else f"{text[:_LONGEST_WHOLE]}\n… and {format_count(more)} characters more"
-    )
+    told = f"\n… and {format_count(more)} characters more" if more > 0 else ""
+    return f"{text[:_LONGEST_WHOLE]}{told}"
 
 
 def _hex(raw: bytes, of: int) -> str:

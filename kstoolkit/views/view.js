@@ -770,7 +770,7 @@ function barsOf(part, view) {
   const sums = part.bars.map(bar => bar.parts.reduce((sum, each) => sum + each.value, 0));
   const most = Math.max(...sums, part.limit?.value ?? 0, part.most ?? 0, 1) * 1.04, of = value => `${100 * value / most}%`;
   const line = part.limit ? [element("i", { class: "limit", style: `left: ${of(part.limit.value)}` })] : [];
-  return [part.head ? element("div", { class: "label" }, element("b", {}, part.label)) : "", ...part.bars.map((bar, place) => element("div", { class: "of" },
+  return [...part.bars.map((bar, place) => element("div", { class: "of" },
     element("div", { class: "label" }, element("b", {}, bar.label), ` ${bar.text}`),
     element("div", { class: "track", role: "img", "aria-label": `${bar.label}: ${bar.text}` },
       ...bar.parts.map(each => element("span", { class: `part p${each.tone}`, style: `width: ${of(each.value)}`,
@@ -796,7 +796,7 @@ const PLAIN = {
   tabs: (part, view, name) => {
     const at = part.tabs.findIndex(each => each.name === part.chosen);
     const made = part.tabs.map((each, place) => element("button", { type: "button", role: "tab",
-      "aria-selected": String(place === at), tabindex: place === at ? 0 : -1, title: each.title,
+      "aria-selected": String(place === at), tabindex: place === at ? 0 : -1,
       onclick: () => view.send({ pressed: [name, each.name] }) }, each.label));
     return [element("div", { role: "tablist", "aria-label": part.label, onkeydown: event => {
       const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: made.length - 1 }[event.key];
@@ -822,14 +822,20 @@ const PLAIN = {
       onclick: () => view.send({ pressed: [name, each.name ?? place] }) }, each.label)))],
 };
 
+/** Have an element hold what was made; nothing moves if it does already. */
+function placed(element, made) {
+  const now = element.childNodes;
+  if (made.length !== now.length || made.some((each, at) => each !== now[at])) element.replaceChildren(...made);
+}
+
 /** What is drawn in one place; `held` are pieces of it that stay as their figures change. */
 class Plain {
   constructor(view, name) { this.view = view; this.name = name; this.held = []; this.element = element("section"); }
 
   put(part) {
     this.element.className = part.kind;
-    const made = PLAIN[part.kind]?.(part, this.view, this.name, this.held) ?? [], now = this.element.childNodes;
-    if (made.length !== now.length || made.some((each, at) => each !== now[at])) this.element.replaceChildren(...made);
+    const made = PLAIN[part.kind]?.(part, this.view, this.name, this.held) ?? [];
+    placed(this.element, made);
   }
 }
 
@@ -837,7 +843,7 @@ class Plain {
 function controlOf(field) {
   if (field.type === "choice") return element("select", {});
   const type = { slider: "range", tick: "checkbox" }[field.type] ?? "text";
-  return element("input", { type, list: field.list && "", autocomplete: "off", spellcheck: "false" });
+  return element("input", { type, autocomplete: "off", spellcheck: "false" });
 }
 
 /** Fields that stay as their values change, so that nobody who types in one is disturbed. */
@@ -856,16 +862,13 @@ class Form {
       held.take(field);
       return held.element;
     });
-    const now = this.element.childNodes;
-    if (made.length !== now.length || made.some((each, at) => each !== now[at])) this.element.replaceChildren(...made);
+    placed(this.element, made);
   }
 
   made(field) {
     const control = controlOf(field), label = element("span", {}), shown = element("output", {});
-    const listed = field.list ? element("datalist", { id: `${this.view.id}-${this.name}-${field.name}` }) : null;
-    if (listed) control.setAttribute("list", listed.id);
     const whole = element("label", { class: `field ${field.type}` }, ...field.type === "tick"
-      ? [control, label] : [label, control], field.type === "slider" ? shown : null, listed);
+      ? [control, label] : [label, control], field.type === "slider" ? shown : null);
     const held = { element: whole, now: field, sent: null };
     const value = () => field.type === "tick" ? control.checked
       : field.type === "text" ? control.value : held.now.options[Number(control.value)]?.[0];
@@ -883,20 +886,19 @@ class Form {
       control.setAttribute("aria-valuetext", shown.textContent);
       clearTimeout(held.waits);
       held.waits = setTimeout(send, 60); });
-    held.take = given => { held.now = given; this.fill(given, held, { control, label, shown, listed }); };
+    held.take = given => { held.now = given; this.fill(given, held, { control, label, shown }); };
     return held;
   }
 
-  fill(field, held, { control, label, shown, listed }) {
+  fill(field, held, { control, label, shown }) {
     label.textContent = field.label;
     held.element.title = field.title ?? "";
     held.element.hidden = !!field.hidden;
     control.disabled = !!field.disabled;
     control.placeholder = field.hint ?? "";
-    const names = JSON.stringify(field.options ?? field.list ?? []);
+    const names = JSON.stringify(field.options ?? []);
     if (field.type === "choice" && held.names !== names) control.replaceChildren(
       ...field.options.map(([, text], at) => element("option", { value: at }, text)));
-    if (listed && held.names !== names) listed.replaceChildren(...field.list.map(each => element("option", { value: each })));
     if (field.type === "slider") Object.assign(control, { min: 0, max: field.options.length - 1, step: 1 });
     held.names = names;
     // What somebody is typing is not sent yet, and no answer to what was sent before takes it away.

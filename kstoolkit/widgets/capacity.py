@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import ceil, log
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.markup import Html, joined
 from kstoolkit.records import counted
 from kstoolkit.units import format_count
 from kstoolkit.views import parts
@@ -46,7 +45,7 @@ class CapacityPanel(Panel):
         self._plans = {first: plan}
         self.face = Face([_PLACES], self._heard)
         self._planning = Newest(lambda why: self.face.say("said", why))
-        super().__init__("Capacity", [self.face], self._static)
+        super().__init__("Capacity", [self.face], lambda: self.face.still(self.plan))
         self.on_close(self._planning.stop)
         self._show()
         self._planning.ask(self._draw)
@@ -113,11 +112,6 @@ class CapacityPanel(Panel):
         told = f"{format_count(self.plan.given['rate'])} events a second"
         machines = counted(self.plan.machines, "machines")
         return f"CapacityPanel({told}: {machines}, by {self.plan.limit})"
-
-    def _static(self) -> Html:
-        from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
-
-        return joined(self.face.still(), picture(self.plan.plot))
 
 
 def _few(operations: float) -> str:

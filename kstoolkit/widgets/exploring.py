@@ -79,7 +79,6 @@ def explore(thing: object) -> Panel:
     ...     panel
     ProfilePanel(low_disk: 0 options that differ from low_disk)
     """
-    _need_ipywidgets()
     return _panel(*_fitting(thing))
 
 
@@ -106,7 +105,6 @@ def _fitting(thing: object) -> tuple[str, object]:
 
 def findings_panel(found: object) -> Panel:
     """Return the panel of the findings of a run, of its folder, or of findings alone."""
-    _need_ipywidgets()
     if isinstance(found, str | os.PathLike):
         found = _loaded(found)
     return _panel(_FINDINGS, _fit(found, "run, and no findings", _FINDINGS, _MONITOR))
@@ -114,7 +112,6 @@ def findings_panel(found: object) -> Panel:
 
 def store_panel(store: object) -> Panel:
     """Return the panel of an opened store, or of those that lie at a path."""
-    _need_ipywidgets()
     if isinstance(store, str | os.PathLike):  # the folder of a run has stores, too
         return _panel(_STORES, _folder(store))
     return _panel(_STORES, _fit(store, "store", _STORES))
@@ -125,7 +122,6 @@ def memory_panel(given: object = None) -> Panel:
 
     A store at a path is opened whenever it is measured; of a folder above several, all are.
     """
-    _need_ipywidgets()
     if given is None:
         return _panel(_MEMORY)
     if isinstance(given, str | os.PathLike):
@@ -138,7 +134,6 @@ def memory_panel(given: object = None) -> Panel:
 
 def profile_panel(profile: object = "spark") -> Panel:
     """Return the panel of a profile, or of the one with a name."""
-    _need_ipywidgets()
     if not isinstance(profile, str):
         profile = _fit(profile, "profile", _PROFILE)
     return _panel(_PROFILE, profile)
@@ -177,13 +172,10 @@ def _folder(given: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _need_ipywidgets() -> None:
+def _panel(name: str, *given: object) -> Panel:
     if find_spec("ipywidgets") is None:
         message = 'Panels need ipywidgets, which pip install "kstoolkit[lab]" installs.'
         raise EnvironmentFault(message)
-
-
-def _panel(name: str, *given: object) -> Panel:
     panel: Panel = _imported(f"widgets.{name}")(*given)
     return panel
 

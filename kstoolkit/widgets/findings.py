@@ -11,7 +11,7 @@ from kstoolkit.errors import KstoolkitError
 from kstoolkit.findings.finding import Findings, between, ends_ms
 from kstoolkit.findings.incidents import Incident, Incidents, incidents_of
 from kstoolkit.findings.marks import MARKS
-from kstoolkit.markup import Html, joined, shortened
+from kstoolkit.markup import shortened
 from kstoolkit.moments import moment_of
 from kstoolkit.records import counted
 from kstoolkit.views.findings import People, done, events, strip, strips
@@ -20,6 +20,7 @@ from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Face, Newest, Panel
 
 if TYPE_CHECKING:
     from kstoolkit.findings.finding import Finding
+    from kstoolkit.markup import Html
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.story import UserHistory
 
@@ -141,15 +142,11 @@ class FindingsPanel(Panel):
             table = self._people.table(states=self._run is not None)
             self.face.put("people", table | {"chosen": before or 0})
             self.face.say("said", told or ("" if len(self._people) else "Nothing was found."))
-            if len(self._people):
-                self.choose(before or 0, self._nth(before))
-
-    def _nth(self, row: int | None) -> int:
-        """Return which of its user's incidents is looked at."""
-        if row is None or self._chosen is None:
-            return 0
-        ids: list[str] = self._people.of(row).table["id"].to_pylist()
-        return ids.index(self._chosen.id)
+            if before is not None and self._chosen is not None:  # it stays the one looked at
+                ids: list[str] = self._people.of(before).table["id"].to_pylist()
+                self.choose(before, ids.index(self._chosen.id))
+            elif len(self._people):
+                self.choose(0)
 
     def _heard(self, told: dict[str, Any]) -> None:
         name, what = told.get("pressed", ("", None))
@@ -262,12 +259,7 @@ class FindingsPanel(Panel):
         return f"FindingsPanel({told}{chosen})"
 
     def _static(self) -> Html:
-        return joined(self.face.still(), self._picture())
-
-    def _picture(self) -> Html:
-        from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
-
-        return Html() if self._story is None else picture(self._story.plot)
+        return self.face.still(*([] if self._story is None else [self._story]))
 
 
 def _alone(found: Findings) -> Incidents:

@@ -351,11 +351,9 @@ class CompactionLab(Panel):
             self.face.mark("courses", at / 1e3)
 
     def _static(self) -> Html:
-        from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
-
         found = self._trying.found()
-        drawn = (picture(each.plot) for each in (found, found.series) if len(each))
-        return joined(element("p", f"{self._told()}."), self.face.still(), *drawn)
+        drawn = (each for each in (found, found.series) if len(each))
+        return joined(element("p", f"{self._told()}."), self.face.still(*drawn))
 
 
 def _typed(name: str, value: float | None) -> str:

@@ -8,23 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.markup import Html, plain, shortened
+from kstoolkit.markup import plain, shortened
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory, smallest_change
 from kstoolkit.rocksdb.profiles.named import profile_given, profile_named, profile_names
 from kstoolkit.units import format_bytes, format_count, parse_bytes
-from kstoolkit.views.parts import (
-    Part,
-    bars,
-    buttons,
-    field,
-    form,
-    numbers,
-    said,
-    sentence,
-    table,
-    words,
-)
+from kstoolkit.views import parts
 from kstoolkit.widgets.panel import Face, Newest, Panel
 
 if TYPE_CHECKING:
@@ -33,6 +22,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.memory.fitting import MemoryChange
     from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.views.parts import Part
     from kstoolkit.widgets.memorymeasured import Measured
 
 _COLUMNS = (("form", "measure"), ("told", "fit", "set", "bars", "said", "lacks", "terms"))
@@ -104,12 +94,12 @@ class MemoryPanel(Panel):
         self.plan: MemoryPlan = self._planned()
         self.face = Face(_COLUMNS, self._heard)
         self._measuring = Newest(lambda why: self.face.say("said", why))
-        super().__init__("Memory of RocksDB", [self.face], self._static)
+        super().__init__("Memory of RocksDB", [self.face], self.face.still)
         self.on_close(self._measuring.stop)
         self._show()
         if thing is not None:
             again = {"name": "measure", "label": "Measure again"}
-            self.face.put("measure", buttons("What is measured", again))
+            self.face.put("measure", parts.buttons("What is measured", again))
             self._measuring.ask(lambda: self._measure(takes=True))
 
     @property
@@ -168,15 +158,15 @@ class MemoryPanel(Panel):
         elif name == _IN_CACHE:
             self.profile = self.profile.changed(**{_CACHED: bool(value)})
         elif name in _SIZES:
-            self.profile = self._sized(_SIZES[name][1], value)
+            option = _SIZES[name][1]
+            size = getattr(self._base, option) if value is None else value
+            if size is not None:
+                self.profile = self.profile.changed(**{option: size})
+        elif name in _COUNTS and not (isinstance(value, int) and 1 <= value <= _MOST):
+            message = f"{name}={value!r:.80} is no number of them."
+            raise ConfigurationError(message, hint=f"Give a whole number from 1 to {_MOST:,}.")
         else:
-            _check_count(name, value)
             self.values = self.values | {name: value}
-
-    def _sized(self, option: str, value: int | None) -> Profile:
-        if value is None:
-            value = getattr(self._base, option)
-        return self.profile if value is None else self.profile.changed(**{option: value})
 
     def _planned(self) -> MemoryPlan:
         values: dict[str, Any] = self.values
@@ -190,38 +180,42 @@ class MemoryPanel(Panel):
         lacks = f"Not in it, as unknown: {', '.join(lacking)}." if lacking else ""
         with self._lock, self.face.hold_sync():
             self.face.put("form", self._form())
-            self.face.put("told", sentence(f"{self._in_words()}{_largest(plan)}."))
+            self.face.put("told", parts.sentence(f"{self._in_words()}{_largest(plan)}."))
             self.face.put("fit", self._fits(change))
             use = {"name": "change", "label": "Set it", "title": "Take it over into the form"}
-            self.face.put("set", buttons("The change", use) if change else {})
+            self.face.put("set", parts.buttons("The change", use) if change else {})
             self.face.put("bars", self._bars())
-            self.face.put("said", said(measured))
-            self.face.put("lacks", said(lacks))
+            self.face.put("said", parts.said(measured))
+            self.face.put("lacks", parts.said(lacks))
             self.face.put("terms", _terms(plan))
 
     def _form(self) -> Part:
         fields = [
-            field(name, label, format_count(self.values[name]), title=tip)
+            parts.field(name, label, format_count(self.values[name]), title=tip)
             for name, (label, tip) in _COUNTS.items()
         ]
         fields.append(self._profile_field())
         fields += [self._slider(name, *about) for name, about in _SIZES.items()]
         title, in_cache = "Index and filter blocks in the cache", getattr(self.profile, _CACHED)
-        fields.append(field(_IN_CACHE, title, bool(in_cache), type="tick"))
+        fields.append(parts.field(_IN_CACHE, title, bool(in_cache), type="tick"))
         for name, (label, tip) in _DATA.items():
             value = self.values[name]
             told = "" if value is None else format_count(value)
-            fields.append(field(name, label, told, hint="unknown", title=tip))
+            fields.append(parts.field(name, label, told, hint="unknown", title=tip))
         limit = "" if self.limit_bytes is None else format_bytes(self.limit_bytes)
-        fields.append(field(_LIMIT, "Limit", limit, hint="such as 8 GiB", title="Of a container"))
-        return form("What memory is planned for", *fields)
+        fields.append(
+            parts.field(_LIMIT, "Limit", limit, hint="such as 8 GiB", title="Of a container")
+        )
+        return parts.form("What memory is planned for", *fields)
 
     def _profile_field(self) -> Part:
         names, name = profile_names(), self._base.name or "no name"
         if name not in names or profile_named(name) != self._base:
             name = f"{shortened(plain(name), _LONGEST_NAME)} (given)"
             names = (name, *names)
-        return field(_PROFILE, "Profile", name, type="choice", options=[(n, n) for n in names])
+        return parts.field(
+            _PROFILE, "Profile", name, type="choice", options=[(n, n) for n in names]
+        )
 
     def _slider(self, name: str, label: str, option: str, offered: Sequence[int]) -> Part:
         value = getattr(self.profile, option)
@@ -229,7 +223,7 @@ class MemoryPanel(Panel):
         values = sorted({*offered, *([] if value is None else [value])})
         options: list[tuple[int | None, str]] = [(each, shown(each)) for each in values]
         options = [(None, "unknown")] * (value is None) + options
-        return field(name, label, value, type="slider", options=options, title=option)
+        return parts.field(name, label, value, type="slider", options=options, title=option)
 
     def _fits(self, change: MemoryChange | None) -> Part:
         limit, total = self.limit_bytes, self.plan.total_bytes
@@ -237,23 +231,23 @@ class MemoryPanel(Panel):
             return {}
         size = format_bytes(limit)
         if total <= limit:
-            return sentence(f"A limit of {size}: {format_bytes(limit - total)} are left.")
+            return parts.sentence(f"A limit of {size}: {format_bytes(limit - total)} are left.")
         told = f"A limit of {size}: {format_bytes(total - limit)} over."
         if change is None:
-            return sentence(f"{told} No change of these options fits.")
+            return parts.sentence(f"{told} No change of these options fits.")
         after = format_bytes(change.total_bytes)
-        return sentence(
+        return parts.sentence(
             f"{told} The smallest change that fits: {change}: {after} in all.", str(change)
         )
 
     def _bars(self) -> Part:
         found = self._measured
         terms = [(t.term, t.total_bytes, format_bytes(t.total_bytes)) for t in self.plan.terms]
-        parts = [(name, size, text) for name, size, text in terms if size]
-        formula = ("by the formula", format_bytes(self.plan.total_bytes), parts)
+        known = [(name, size, text) for name, size, text in terms if size]
+        formula = ("by the formula", format_bytes(self.plan.total_bytes), known)
         limit = self.limit_bytes
         against = None if limit is None else (float(limit), f"the limit, {format_bytes(limit)}")
-        return bars("Memory", [formula, *(() if found is None else found.bars)], against)
+        return parts.bars("Memory", [formula, *(() if found is None else found.bars)], against)
 
     def _measure(self, *, takes: bool = False) -> None:
         """Measure; the first time, what is found is taken over into the form; in a thread."""
@@ -272,10 +266,6 @@ class MemoryPanel(Panel):
         instances = counted(plan.instances, "RocksDB instances")
         return f"{' x '.join(counts)} = {instances}: {least} {format_bytes(plan.total_bytes)}"
 
-    def _static(self) -> Html:
-        with self._lock:
-            return self.face.still()
-
 
 def _typed(name: str, value: Any) -> Any:
     """Return what was typed into a field as what it means."""
@@ -287,12 +277,6 @@ def _typed(name: str, value: Any) -> Any:
             raise ConfigurationError(message, hint="Write it as 1,000,000; nothing is unknown.")
         return int(digits) if digits else None
     return (value.strip() or None) if name == _LIMIT else value
-
-
-def _check_count(name: str, value: Any) -> None:
-    if name in _COUNTS and not (isinstance(value, int) and 1 <= value <= _MOST):
-        message = f"{name}={value!r:.80} is no number of them."
-        raise ConfigurationError(message, hint=f"Give a whole number from 1 to {_MOST:,}.")
 
 
 def _largest(plan: MemoryPlan) -> str:
@@ -310,10 +294,12 @@ def _terms(plan: MemoryPlan) -> Part:
     times = ["shared by all" if each.shared else format_count(each.count) for each in terms]
     how = [each.unknown.get("total_bytes", each.formula) for each in terms]
     columns = [
-        words("term", [each.term for each in terms]),
-        words("each", [format_bytes(each.each_bytes) for each in terms]),
-        words("times", times),
-        numbers("in all", np.array(totals), texts=[format_bytes(t.total_bytes) for t in terms]),
-        words("how", how),
+        parts.words("term", [each.term for each in terms]),
+        parts.words("each", [format_bytes(each.each_bytes) for each in terms]),
+        parts.words("times", times),
+        parts.numbers(
+            "in all", np.array(totals), texts=[format_bytes(t.total_bytes) for t in terms]
+        ),
+        parts.words("how", how),
     ]
-    return table("What it is made of", "terms", columns)
+    return parts.table("What it is made of", "terms", columns)

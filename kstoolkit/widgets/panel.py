@@ -150,15 +150,13 @@ class Newest:
         self._background.start(self._work)
 
     def _work(self, _: Event) -> None:
-        while (job := self._next()) is not None:
+        while True:
+            with self._lock:
+                job, self._asked = self._asked, None
+                if job is None:
+                    self._idle.set()
+                    return
             job()
-
-    def _next(self) -> Callable[[], object] | None:
-        with self._lock:
-            job, self._asked = self._asked, None
-            if job is None:
-                self._idle.set()
-        return job
 
     def _tell_and_go_on(self, why: str) -> None:
         self._tell(why)
@@ -231,9 +229,15 @@ class Face(AnyWidget):
             for name, part in parts.items():
                 self.put(name, part)
 
-    def still(self) -> Html:
-        """Return what is shown, as HTML that stands still."""
-        return joined(*(still(self.part(name)) for names in self.columns for name in names))
+    def still(self, *drawn: Any) -> Html:
+        """Return what is shown, as HTML that stands still, and the plots of records, if any."""
+        with self._sending:  # parts of one look
+            told = [still(self.part(name)) for names in self.columns for name in names]
+        for each in drawn:
+            from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
+
+            told.append(picture(each.plot))
+        return joined(*told)
 
     @contextmanager
     def hold_sync(self) -> Iterator[None]:

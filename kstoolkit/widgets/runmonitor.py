@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ipywidgets import BoundedFloatText
 
 from kstoolkit.errors import KstoolkitError
-from kstoolkit.markup import Html, joined, shortened
+from kstoolkit.markup import shortened
 from kstoolkit.pipeline.run import sampled_letters
 from kstoolkit.pipeline.status import RunState, RunWatch
 from kstoolkit.views.findings import People
@@ -20,6 +20,7 @@ from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Background, Face, Panel
 
 if TYPE_CHECKING:
     from kstoolkit.findings.incidents import Incident
+    from kstoolkit.markup import Html
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.status import RunStatus
     from kstoolkit.views.parts import Part
@@ -264,8 +265,4 @@ class RunMonitor(Panel):
         return f"RunMonitor({told})"
 
     def _static(self) -> Html:
-        from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
-
-        with self._lock:  # parts of one look
-            parts = self.face.still()
-        return joined(parts, Html() if self._status is None else picture(self._status.plot))
+        return self.face.still(*([] if self._status is None else [self._status]))

@@ -131,8 +131,11 @@ class Pages:
         while not self.has(number + 1) and not is_stale():
             found = [shown_row(each) for each in islice(self._batch, PAGE_ROWS)]
             self._shown += found
-            if not found and not self._comes_another_batch():
-                break
+            if not found:
+                batch = next(self._batches, None)
+                if batch is None:
+                    break
+                self._batch = iter(batch)
 
     def read(self, number: int) -> list[ShownRow]:
         """Return the rows of a page that was come to."""
@@ -145,11 +148,6 @@ class Pages:
     def close(self) -> None:
         """Read no more: what the rows hold of the store is let go."""
         self._batches.close()
-
-    def _comes_another_batch(self) -> bool:
-        batch = next(self._batches, None)
-        self._batch = iter(()) if batch is None else iter(batch)
-        return batch is not None
 
 
 class Reading:

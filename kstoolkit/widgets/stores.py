@@ -14,7 +14,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
-from kstoolkit.markup import Html, plain, shortened
+from kstoolkit.markup import plain, shortened
 from kstoolkit.operations.checkup import checkup
 from kstoolkit.records import Records, counted
 from kstoolkit.stores.discovery.discovering import discover
@@ -132,7 +132,7 @@ class StorePanel(Panel):
         self.face = Face(_COLUMNS, self._heard)
         self._newest = Newest(lambda why: self.face.say("said", why))
         self._looking = Background(lambda why: self.face.say("found", why))
-        super().__init__(f"Stores in {_short(str(folder))}", [self.face], self._static)
+        super().__init__(f"Stores in {_short(str(folder))}", [self.face], self.face.still)
         for end in (self._end, self._looking.close):
             self.on_close(end)
         self.face.put("look", buttons("Stores", {"name": _AGAIN, "label": "Read again"}))
@@ -443,20 +443,12 @@ class StorePanel(Panel):
         if self._newest.wait(_END_SECONDS):  # else its thread closes the store, once it is done
             self._newest.stop()
 
-    def _static(self) -> Html:
-        with self._lock:  # parts of one look
-            return self.face.still()
-
 
 def _told(record: Viewed, *but: str) -> list[Part]:
     """Return the parts of a record, but for some."""
     from kstoolkit.widgets.records import parts_of  # noqa: PLC0415 - draws: only when asked
 
     return [part for name, part in parts_of(record).items() if name not in but]
-
-
-def _levels(store: Any) -> list[Part]:
-    return [*_told(store.levels()), *_told(store.summary())]
 
 
 def _log(store: Any) -> list[Part]:
@@ -473,7 +465,7 @@ def _advice(store: Any) -> list[Part]:
 
 
 _VIEWS: dict[str, Callable[[Any], list[Part]]] = {
-    "Levels": _levels,
+    "Levels": lambda store: [*_told(store.levels()), *_told(store.summary())],
     "Memory": lambda store: _told(store.memory()),
     "Log": _log,
     "Advice": _advice,

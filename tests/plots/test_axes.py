@@ -43,7 +43,8 @@ def test_a_plot_has_a_ground_of_its_own_but_on_a_page() -> None:
 
 
 def test_a_picture_is_as_large_as_its_text_says_where_there_is_room() -> None:
-    wide, narrow = picture(drawn), picture(drawn, (3.0, 2.0))
+    wide = picture(drawn)
+    narrow = picture(lambda _: drawn(new_axes(size_inches=(3.0, 2.0))))
     assert wide.endswith('style="width: 691px; max-width: 100%">')
     assert narrow.endswith('style="width: 288px; max-width: 100%">')
 
