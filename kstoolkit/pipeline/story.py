@@ -111,12 +111,8 @@ class LevelCounts:
 
     @property
     def expected(self) -> str:
-        """The expected range for people, and of which window; or that it is unknown."""
-        told = expected(self.expected_low, self.expected_high)
-        if told is None:
-            return "unknown (no finding tells)"
-        at = self.expected_at_ms
-        return told if at is None else f"{told} at {moment_text(at[0]).removesuffix(' UTC')}"
+        """The expected range for people, or that it is unknown."""
+        return expected(self.expected_low, self.expected_high) or "unknown (no finding tells)"
 
     def rows(self) -> list[tuple[str, str]]:
         """Return (what, figure) for people."""

@@ -13,7 +13,7 @@ import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.events.event import REASONS
@@ -170,7 +170,9 @@ def _sample(letter: Mapping[str, Any], source: str) -> Html:
     file = "unknown file"
     if path is not None:  # from the source on, as the run was told of that; else as others see it
         before, found, inside = path.partition(f"{source}/")
-        file = found + inside if before and inside else shown_path(path)
+        seen = shown_path(path)
+        near = PurePath(seen).name if PurePath(seen).is_absolute() else seen
+        file = found + inside if before and inside else near
     caption = (reason, " · ", isolated(file, 200), f" · batch {letter['batch']}")
     shown = nothing("No raw text.")
     if raw:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,12 +87,14 @@ class StoreTree:
 
     def table(self, chosen: int | None = None) -> Part:
         """Return the tree as a table that is searched and sorted."""
-        nodes = self.nodes
+        nodes, states = self.nodes, [*map(self._state, self.nodes)]
         columns = [
             words("store", [each.name for each in nodes], width="minmax(8.5em, 3fr)"),
             sizes("size", [each.size_bytes for each in nodes], width="5em"),
             words("kind", [each.kind for each in nodes], wide=True),
-            words("state", [*map(self._state, nodes)], kind="badges", width="minmax(6.6em, 1fr)"),
+            words(
+                "state", states, kind="badges", width="minmax(6.6em, 1fr)", hidden=not any(states)
+            ),
             words(
                 "path",
                 [os.path.relpath(e.path, self.root) if e.path else "" for e in nodes],
@@ -265,7 +267,8 @@ def segments_of(found: FoundStore) -> Part:
     return table("Segments", "segments", columns)
 
 
-_LOGGED = ("flushes", "compactions", "stalls", "errors")
+_LOGGED = ("flushes", "compactions", "moves", "stalls", "errors")
+_KINDS = dict(zip(("flush", "compaction", "move", "stall"), _LOGGED, strict=False))
 _MOST_LOGGED = 5_000
 
 
@@ -273,8 +276,10 @@ def timeline(logs: Iterable[StoreLog]) -> Part:
     """Return what logs tell of, by kind on one axis; nothing if they tell of nothing."""
     kinds: dict[str, list[_Span]] = {name: [] for name in _LOGGED}
     for log in logs:
-        for name in _LOGGED:
-            kinds[name] += filter(None, map(_logged, getattr(log, name)()))
+        events: tuple[Any, ...] = (log.flushes(), log.compactions(), log.stalls(), log.errors())
+        for each in chain(*events):
+            if (span := _logged(each)) is not None:
+                kinds[_KINDS.get(each.kind, "errors")].append(span)
     if not any(kinds.values()):
         return {}
     columns = [

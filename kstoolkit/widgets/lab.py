@@ -332,7 +332,7 @@ class CompactionLab(Panel):
             found = self._trying.found()
             of = _courses_of(found)
             self._offer()
-            self.face.put("courses", _lines(of, is_running=self._trying.is_running))
+            self.face.put("courses", of and _lines(of, is_running=self._trying.is_running))
             self.face.put("trials", _trials(found, of, self._trying.state.partition(" ")[0]))
             self._show_levels()
 

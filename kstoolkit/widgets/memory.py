@@ -18,7 +18,7 @@ from kstoolkit.widgets.panel import Face, Newest, Panel
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kstoolkit.rocksdb.memory.fitting import MemoryChange
     from kstoolkit.rocksdb.profiles.profile import Profile
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kstoolkit.widgets.memorymeasured import Measured
 
 _COLUMNS = (("form", "measure"), ("told", "fit", "set", "bars", "said", "lacks", "terms"))
-_MOST = 1_000_000
+_MOST, _MOSTLY = 1_000_000, 0.6
 _LONGEST_NAME = 40
 _COUNTS = {
     "partitions": ("Partitions", "On one host"),
@@ -87,6 +87,7 @@ class MemoryPanel(Panel):
         self._keeps_profile = profile is not None
         self._lock = RLock()
         self._measured: Measured | None = None
+        self._is_measuring = False
         self._base: Profile = profile_given("kafka_streams" if profile is None else profile)
         self.profile: Profile = self._base
         self.values: dict[str, int | None] = dict.fromkeys(_COUNTS, 1) | dict.fromkeys(_DATA)
@@ -96,11 +97,16 @@ class MemoryPanel(Panel):
         self._measuring = Newest(lambda why: self.face.say("said", why))
         super().__init__("Memory of RocksDB", [self.face], self.face.still)
         self.on_close(self._measuring.stop)
+        is_plan = isinstance(thing, MemoryPlan)
+        self._is_measuring = not (thing is None or is_plan)
         self._show()
+        if is_plan:  # tells all by itself
+            self._take_over(thing.given)
         if thing is not None:
+            self._measuring.ask(lambda: self._measure(takes=not is_plan))
+        if self._is_measuring:
             again = {"name": "measure", "label": "Measure again"}
             self.face.put("measure", parts.buttons("What is measured", again))
-            self._measuring.ask(lambda: self._measure(takes=True))
 
     @property
     def change(self) -> MemoryChange | None:
@@ -176,7 +182,7 @@ class MemoryPanel(Panel):
         """Show the plan as it is; all of it in one message."""
         plan = self.plan
         change, lacking = self.change, [t.term for t in plan.terms if t.total_bytes is None]
-        measured = self._measured.words if self._measured else ""
+        measured = self._measured.words if self._measured else "Measuring …" * self._is_measuring
         lacks = f"Not in it, as unknown: {', '.join(lacking)}." if lacking else ""
         with self._lock, self.face.hold_sync():
             self.face.put("form", self._form())
@@ -255,9 +261,13 @@ class MemoryPanel(Panel):
 
         self.face.say("said", "Measuring …")
         self._measured = found = measured(self._thing)
+        self._is_measuring = False
+        self._take_over(found.told if takes else {})
+
+    def _take_over(self, told: Mapping[str, Any]) -> None:
+        """Set what is told, but a profile that was given beside it."""
         keeps = {_PROFILE} if self._keeps_profile else set[str]()
-        told = {name: each for name, each in found.told.items() if name not in keeps}
-        self.set(**(told if takes else {}))
+        self.set(**{name: each for name, each in told.items() if name not in keeps})
 
     def _in_words(self) -> str:
         plan, values = self.plan, self.values
@@ -284,7 +294,9 @@ def _largest(plan: MemoryPlan) -> str:
     if not known:
         return ""
     largest = max(known, key=lambda each: each.total_bytes or 0)
-    return f", most of it for {largest.term}: {format_bytes(largest.total_bytes)}"
+    share = (largest.total_bytes or 0) / plan.total_bytes
+    what = "most of it" if share > _MOSTLY else "the largest part"
+    return f", {what} for {largest.term}: {format_bytes(largest.total_bytes)}"
 
 
 def _terms(plan: MemoryPlan) -> Part:

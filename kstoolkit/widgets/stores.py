@@ -390,7 +390,11 @@ class StorePanel(Panel):
             return []
         if tab == OVERVIEW:
             return [told_of_group(node.stores, self._called(str(node.folder)))]
-        return _told(checkup(node.folder))
+        found = checkup(node.folder)
+        killed = sum(each.closed == "not cleanly" for each in found.stores)
+        told = [f"{counted(killed, 'stores')} closed not cleanly."] * bool(killed)
+        told += [] if len(found.steps) else ["Nothing to do, as far as could be judged."]
+        return [*map(sentence, told), *_told(found)]
 
     def _overview(self, wanted: Wanted, is_stale: Stale) -> list[Part]:
         found = discover(wanted.path, look=True, is_stopped=is_stale)
@@ -434,7 +438,7 @@ class StorePanel(Panel):
                 self._growths[wanted.path] = growth(store)
             self._list_again()
         found = self._growths[wanted.path]
-        return [*map(sentence, found.verdict), *_told(found, "line")]
+        return [*map(sentence, found.verdict), *_told(found, "line", "facts")]
 
     def _end(self) -> None:
         """Read no more, and close the store."""

@@ -67,7 +67,7 @@ def test_what_was_expected_of_one_window_is_drawn_at_that_one() -> None:
     at = (TEN + HOUR, TEN + 2 * HOUR)
     html = drawn(Axis(TEN, TEN + 4 * HOUR), expected_low=2, expected_high=4, expected_at_ms=at)
     assert path_of(html, "expected") == "M250.0 50.0H500.0V75.0H250.0z"
-    assert "expected 2\N{EN DASH}4 at 2015-09-12 11:00" in html
+    assert "expected 2\N{EN DASH}4" in html
 
 
 def test_many_windows_are_thinned_and_none_higher_is_lost() -> None:
