@@ -217,9 +217,10 @@ def tabs(label: str, names: Iterable[str], chosen: str) -> Part:
     return {"kind": "tabs", "label": label, "tabs": made, "chosen": chosen}
 
 
-def code(label: str, text: str) -> Part:
-    """Return a text as it stands, to be copied."""
-    return {"kind": "code", "label": label, "text": "\n".join(map(plain, text.split("\n")))}
+def code(label: str, text: str, *, wraps: bool = True) -> Part:
+    """Return a text as it stands, to be copied; long lines are broken, or else are scrolled."""
+    told = "\n".join(map(plain, text.split("\n")))
+    return {"kind": "code", "label": label, "text": told, "wraps": wraps}
 
 
 def bars(

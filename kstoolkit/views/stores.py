@@ -31,6 +31,8 @@ _Span = tuple[int, int, str]
 
 _ORDINARY = 2  # kinds of spans below are what was found of a user
 _SURE = 0.5
+_OPEN, _TASKS = 40, 2
+"""Of a longer tree what lies in tasks and operators is shut at first; how deep these stand."""
 _UNREADABLE = "a file of it does not tell"
 _KILLED = "not cleanly"
 
@@ -106,7 +108,8 @@ class StoreTree:
         made = table("Stores", "stores", columns, chosen=chosen, **tree, **search)
         after = [each.depth for each in nodes[1:]] + [0]
         leaves = sum(n <= each.depth for each, n in zip(nodes, after, strict=True))
-        return made | {"leaves": leaves}
+        shut = [each.place for each in nodes if each.depth == _TASKS] if len(nodes) > _OPEN else []
+        return made | {"leaves": leaves, "shut": shut}
 
     def row_of(self, node: Node | None) -> int | None:
         """Return where a line of another tree stands in this one."""
@@ -360,7 +363,8 @@ def shown_row(row: StoreRow) -> ShownRow:
     cells = {name: seen(str(told), _LONGEST_CELL) for name, told in values if told is not None}
     raw = [(name, each) for name, each in (("key", row.key_bytes), ("value", row.value_bytes))]
     shown = tuple((name, len(each), each[:_RAW_BYTES]) for name, each in raw if each is not None)
-    whole = [("key", _pretty(row.key)), ("value", _pretty(row.value))]
+    when = [(name, str(text)) for name, text in values if name in _TIMES and text is not None]
+    whole = [("key", _pretty(row.key)), *when, ("value", _pretty(row.value))]
     return ShownRow(cells, tuple(whole), shown)
 
 
@@ -408,7 +412,7 @@ def whole_row(row: ShownRow) -> tuple[Part, Part]:
     raw = "\n\n".join(
         f"{name}, {counted(n, 'bytes')}\n{_hex(each, n)}" for name, n, each in row.raw
     )
-    return code("The row, whole", told), code("Its bytes", raw)
+    return code("The row, whole", told), code("Its bytes", raw, wraps=False)
 
 
 def _cut(text: str) -> str:

@@ -20,6 +20,7 @@ const element = (tag, attributes = {}, ...children) =>
 const shape = (tag, attributes = {}, ...children) =>
   furnished(document.createElementNS(SVG, tag), attributes, children);
 
+const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 const number = value => value.toLocaleString("en-US");
 const moment = (ms, length = 16) => new Date(ms).toISOString().slice(0, length).replace("T", " ");
 const clock = ms => new Date(ms).toISOString().slice(11, 16);
@@ -33,7 +34,7 @@ function between(start, end) {
 
 function tickText(ms, step) {
   const iso = new Date(ms).toISOString();
-  return step >= DAY || ms % DAY === 0 ? iso.slice(5, 10) : iso.slice(11, 16);
+  return step >= DAY || ms % DAY === 0 ? DATE.format(ms) : iso.slice(11, 16);
 }
 
 function ticksOf([from, to], most) {
@@ -172,6 +173,8 @@ class Table {
     this.low = part.columns.map(each => each.words?.map(word => word.toLowerCase()));
     this.putChips();
     this.chosen = part.chosen ?? -1;
+    if (isFirst) this.shut = new Set(part.shut ?? []);
+    this.openTo(this.chosen);
     this.filter();
     if (isFirst) this.reveal();
   }
@@ -237,6 +240,11 @@ class Table {
       if (depths[row] > shut) { keep[row] = 0; continue; }
       shut = this.shut.has(ids[row]) ? depths[row] : Infinity;
     }
+  }
+
+  /** Open whatever a row of a tree lies in. */
+  openTo(row) {
+    for (let of = this.above?.[row] ?? -1; of >= 0; of = this.above[of]) this.shut.delete(this.part.ids[of]);
   }
 
   get isSought() { return !!this.text || this.chosenChips("row").length > 0; }
@@ -472,7 +480,13 @@ class Table {
     this.view.send({ chosen: [this.name, row, named?.words[named.codes[row]]] });
   }
 
-  mark(row) { if (row !== this.chosen) { this.chosen = row; this.reveal(); this.draw(); } }
+  mark(row) {
+    if (row === this.chosen) return;
+    this.chosen = row;
+    if (this.above && !this.rows.includes(row)) { this.openTo(row); this.filter(); }
+    this.reveal();
+    this.draw();
+  }
 
   /** Scroll so that the chosen row is seen. */
   reveal() {
@@ -806,7 +820,7 @@ const PLAIN = {
       made[to].click(); } }, ...made)];
   },
   code: part => {
-    const text = element("pre", { tabindex: 0, "aria-label": part.label }, part.text);
+    const text = element("pre", { tabindex: 0, class: part.wraps ? null : "raw", "aria-label": part.label }, part.text);
     const told = element("output", { "aria-live": "polite" });
     const copy = element("button", { type: "button", onclick: () => copied(part.text, text)
       .then(done => { told.textContent = done ? "Copied" : "Select it, and copy it by the keyboard"; }) }, "Copy");

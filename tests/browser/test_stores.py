@@ -188,3 +188,20 @@ def test_hostile_keys_are_shown_as_text(
         expect(panel.locator("b, script").filter(has_text="alert")).to_have_count(0)
         assert "\u202e" not in panel.inner_text()
         screenshot(page, "store-hostile")
+
+
+def test_a_long_tree_is_shut_and_opens_to_what_is_chosen(
+    lab: Lab, browser: Browser, tmp_path: Path
+) -> None:
+    for task in range(25):
+        write_store(tmp_path / "app" / f"0_{task}" / "rocksdb" / "users", default={b"a": b"1"})
+    chosen = tmp_path / "app" / "0_7" / "rocksdb" / "users"
+    lab.write("long.ipynb", [f"{PANEL.format(str(tmp_path))}.choose({str(chosen)!r})\npanel"])
+    with lab.opened(browser, "long.ipynb") as page:
+        lab.run_all(page)
+        panel = page.locator(".kst-panel")
+        grid = panel.get_by_role("treegrid", name="Stores")
+        expect(grid).to_have_attribute("aria-rowcount", "29")  # engine, application, 25, 1; heads
+        expect(tree(panel).and_(panel.locator("[aria-selected=true]"))).to_contain_text("users")
+        tree(panel).filter(has_text="task 0_6").locator(".twist").click()
+        expect(grid).to_have_attribute("aria-rowcount", "30")
