@@ -224,6 +224,7 @@ def draw_spans(
     ax.autoscale_view()
 
 
+_LEAST_BAND = 0.022  # of the width of Axes
 _HIGH = 0.7  # how much of a strip its highest value takes; the rest is room for markers
 _UNKNOWN_HIGH = 0.25
 
@@ -242,8 +243,9 @@ class Steps:
 class Strip:
     """One series: its name, at its left; its expected range and ceiling; what is said at its right.
 
-    ``marks`` are where flagged values are, ``marked`` their heights; ``unknown`` is from where to
-    where nothing is known; ``printed`` prints the highest value.
+    ``expected_at`` is from where to where that was expected, None of all; ``marks`` are where
+    flagged values are, ``marked`` their heights; ``unknown`` is from where to where nothing is
+    known; ``printed`` prints the highest value.
     """
 
     name: str
@@ -252,6 +254,7 @@ class Strip:
     low: float | None = None
     high: float | None = None
     ceiling: float | None = None
+    expected_at: tuple[float, float] | None = None
     marks: Floats | Sequence[float] = ()
     marked: Floats | Sequence[float] = ()
     unknown: Sequence[tuple[float, float]] = ()
@@ -317,12 +320,23 @@ def _draw_references(ax: Axes, strip: Strip, base: float, scale: float, once: se
         low, high = base + (strip.low or 0) * scale, base + strip.high * scale
         name = _label(once, "expected range")
         fill: dict[str, Any] = {"facecolor": (EXPECTED, 0.2), "edgecolor": EXPECTED}
-        ax.axhspan(low, high, linewidth=0.9, zorder=3, label=name, **fill)
+        parts = _band(ax, strip.expected_at)
+        ax.axhspan(low, high, *parts, linewidth=0.9, zorder=3, label=name, **fill)
     if strip.ceiling is not None:
         level = base + strip.ceiling * scale
         dashes = (0, (5, 3))
         name = _label(once, "ceiling")
         ax.axhline(level, color=FLAGGED, linewidth=1.1, linestyle=dashes, zorder=3, label=name)
+
+
+def _band(ax: Axes, at: tuple[float, float] | None) -> tuple[float, float]:
+    """Return from which part of the width to which a band goes: one of a window can be seen."""
+    if at is None:
+        return 0, 1
+    left, right = ax.get_xlim()
+    begin, end = ((each - left) / (right - left) for each in at)
+    half = max(end - begin, _LEAST_BAND) / 2
+    return (begin + end) / 2 - half, (begin + end) / 2 + half
 
 
 def _draw_marks(ax: Axes, strip: Strip, base: float, scale: float, once: set[str]) -> None:

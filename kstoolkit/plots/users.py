@@ -126,12 +126,14 @@ def _strip(level: LevelCounts, bars: Bars, marks: Marks) -> Strip:
         edges_ms, counts = bars.runs(chosen)
         edges, heights = days(edges_ms), counts.astype(float)
         steps.append(Steps(edges=edges, heights=heights, color=color, name=name))
+    at = None if level.expected_at_ms is None else days(level.expected_at_ms)
     return Strip(
         name=_in_lines(level.window),
         steps=tuple(steps),
         low=level.expected_low,
         high=level.expected_high,
         ceiling=level.ceiling,
+        expected_at=None if at is None else (float(at[0]), float(at[1])),
         marks=days(marks.middles_ms),
         marked=marks.counts.astype(float),
         said="\n".join(said),

@@ -50,6 +50,19 @@ def test_the_expected_range_is_a_band_with_its_numbers_beside_it() -> None:
     assert "expected 2\u201314" in texts(axes)
 
 
+def test_what_was_expected_of_one_window_is_a_band_at_that_window() -> None:
+    at = (int(HOURS[10]), int(HOURS[11]))
+    axes = burst(expected_at_ms=at)
+    (band,) = colored(axes.patches, EXPECTED)
+    begin, end = band.get_window_extent().intervalx
+    told = axes.transData.inverted().transform([(begin, 0), (end, 0)])[:, 0] * 86_400_000
+    assert told == pytest.approx(at, rel=1e-9)
+    assert band.get_height() / band.get_y() == pytest.approx(12 / 2)
+    times, counts = MORNING + np.arange(2_400) * HOUR, np.full(2_400, 7)
+    (seen,) = colored(burst(times_ms=times, counts=counts, expected_at_ms=at).patches, EXPECTED)
+    assert 1 / 60 < seen.get_width() < 1 / 30  # of the whole width, so that an hour can be seen
+
+
 def test_an_unknown_range_draws_no_band() -> None:
     assert not colored(burst(expected_low=None, expected_high=None).patches, EXPECTED)
 
