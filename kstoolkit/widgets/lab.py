@@ -43,6 +43,7 @@ _TABLED = (
     *("compaction_ms", "peak_memtable_bytes", "peak_block_cache_bytes"),
     *("peak_table_readers_bytes",),
 )
+_COSTLY = ("peak_disk_bytes", "written_per_user_byte", "stall_ms", "put_p99_us")
 _MOST_POINTS = 240
 _ALIKE, _ENDLESS = 1.05, 1e9
 """How many times the least the most may be without a difference that is worth a chart."""
@@ -98,6 +99,19 @@ def _times(values: Sequence[float]) -> float:
     """Return how many times the least the most is: endless, if the least is nothing."""
     least, most = min(values, default=0), max(values, default=0)
     return most / least if least > 0 else _ENDLESS if most else 1.0
+
+
+def _least(found: Comparison) -> Part:
+    """Say which profile has the least of what costs most, where that makes a difference."""
+    told = []
+    for figure in _COSTLY:
+        known = [(getattr(each, figure), each.profile) for each in found]
+        known = sorted(each for each in known if each[0] is not None)
+        if len(known) > 1 and _times([value for value, _ in known]) > _ALIKE:
+            (least, who), (most, _) = known[0], known[-1]
+            beside = f"(up to {printed(figure, most)})"
+            told.append(f"{words_of(figure)} {printed(figure, least)} with {_short(who)} {beside}")
+    return parts.sentence(f"The least {'; '.join(told)}.") if told else {}
 
 
 def _trials(found: Comparison, of: dict[str, Course], state: str) -> Part:
@@ -206,7 +220,17 @@ class CompactionLab(Panel):
         own: dict[str, str | Profile] = {each.name: each for each in begun}
         self._offered = own | {name: name for name in names if name not in own}
         self._chosen = [*own]
-        places = ("workload", "profiles", "run", "said", "courses", "step", "levels", "trials")
+        places = (
+            "workload",
+            "profiles",
+            "run",
+            "said",
+            "least",
+            "courses",
+            "step",
+            "levels",
+            "trials",
+        )
         self.face = Face([places], self._heard)
         self._trying = _Trying(given, self._tell, self._conclude)
         self._looking = Background(self._tell)
@@ -333,6 +357,7 @@ class CompactionLab(Panel):
             of = _courses_of(found)
             self._offer()
             self.face.put("courses", of and _lines(of, is_running=self._trying.is_running))
+            self.face.put("least", _least(found))
             self.face.put("trials", _trials(found, of, self._trying.state.partition(" ")[0]))
             self._show_levels()
 

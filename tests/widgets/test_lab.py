@@ -11,6 +11,7 @@ import pytest
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
+from kstoolkit.rocksdb.lab.results import Comparison
 from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.views.still import still
 from kstoolkit.widgets.lab import CompactionLab
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from kstoolkit.rocksdb.lab.results import Comparison
     from kstoolkit.views.parts import Part
 
 UNIVERSAL = LEVEL.changed(name="universal", compaction_style="universal")
@@ -147,6 +147,22 @@ def test_the_table_has_each_figure_and_how_far_they_are_apart(compared: Comparis
         times = f"{max(written) / min(written):,.3g} times"
         assert table["most / least"]["Written per user byte"] == times
         assert table["most / least"]["Writes"] == ""
+
+
+def test_a_sentence_says_which_profile_has_the_least_where_they_differ(
+    compared: Comparison,
+) -> None:
+    alike: dict[str, Any] = {"written_per_user_byte": 2.0, "stall_ms": 0.0}
+    rows = [
+        replace(compared[0], peak_disk_bytes=100 << 20, put_p99_us=12.0, **alike),
+        replace(compared[1], peak_disk_bytes=50 << 20, put_p99_us=None, **alike),
+    ]
+    made = (compared.series, compared.levels)
+    with CompactionLab(Comparison(SMALL, rows, *made)) as lab:
+        told = "".join(text for text, _ in lab.face.part("least")["told"])
+        assert told == f"The least peak disk 50.0 MiB with {rows[1].profile} (up to 100.0 MiB)."
+    with CompactionLab(Comparison(SMALL, rows[:1], *made)) as lab:
+        assert lab.face.part("least") == {}
 
 
 def test_a_comparison_made_before_begins_with_its_workload_and_may_be_run_again(
