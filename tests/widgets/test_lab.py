@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
     from kstoolkit.views.parts import Part
 
-UNIVERSAL = LEVEL.changed(name="universal", compaction_style="universal")
-SMALL = Workload(writes=20_000, keys=10_000)
+UNIVERSAL = LEVEL.changed(
+    name="universal", compaction_style="universal", level0_file_num_compaction_trigger=10
+)
+SMALL = Workload(writes=40_000, keys=10_000)
 ENDLESS = Workload(writes=10**9, keys=20_000, writes_per_second=20_000)
 
 
@@ -171,7 +173,7 @@ def test_a_comparison_made_before_begins_with_its_workload_and_may_be_run_again(
     with CompactionLab(compared) as lab:
         assert lab.workload == SMALL
         assert lab.comparison is compared
-        assert repr(lab) == "CompactionLab(uniform, 20,000 writes; level, universal: 2 trials)"
+        assert repr(lab) == "CompactionLab(uniform, 40,000 writes; level, universal: 2 trials)"
         assert "level, universal: 2 trials" in lab.static_html()
         assert chosen(lab) == ["kafka_streams", "spark"]
         lab.choose("spark")
@@ -263,7 +265,7 @@ def test_what_makes_no_sense_is_said_and_nothing_runs() -> None:
         lab.run()
         lab.wait()
         assert "There are no profiles to compare." in said(lab)
-        assert repr(lab) == "CompactionLab(uniform, 20,000 writes; no profiles: failed)"
+        assert repr(lab) == "CompactionLab(uniform, 40,000 writes; no profiles: failed)"
         assert disabled(lab) == [False, True]
 
 
