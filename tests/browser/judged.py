@@ -5,8 +5,20 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
+
+PAGES = [
+    (1280, False),
+    (740, True),
+    *(
+        pytest.param(width, dark, marks=pytest.mark.long)
+        for width, dark in ((1280, True), (800, False), (800, True), (740, False))
+    ),
+]
+"""Widths of JupyterLab's page, and whether it is dark: 740 leaves a panel some 400 pixels."""
 
 _ASK = """async scope => (await axe.run(scope, {runOnly: [
   'wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})).violations

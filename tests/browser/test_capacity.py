@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 import kstoolkit as kst
-from tests.browser.judged import serious
+from tests.browser.judged import PAGES, serious
 from tests.browser.names import focusable
 from tests.browser.test_runmonitor import whole
 
@@ -64,8 +64,7 @@ def test_what_decides_is_told_at_each_rate_by_slider_by_arrows_and_by_a_click(
         assert not [role for role, name in focusable(page) if not name]
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1280, 800, 740])
+@pytest.mark.parametrize(("width", "dark"), PAGES)
 def test_it_fits_and_nothing_is_serious_by_another_s_judgement(
     lab: Lab,
     browser: Browser,

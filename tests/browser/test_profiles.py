@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.judged import serious
+from tests.browser.judged import PAGES, serious
 from tests.browser.names import focusable
 from tests.browser.test_runmonitor import whole
 
@@ -79,8 +79,7 @@ def test_a_profile_is_searched_changed_and_copied_by_keyboard(lab: Lab, browser:
         assert not [role for role, name in focusable(page) if not name]
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1280, 800, 740])
+@pytest.mark.parametrize(("width", "dark"), PAGES)
 def test_it_fits_and_nothing_is_serious_by_another_s_judgement(
     lab: Lab,
     browser: Browser,

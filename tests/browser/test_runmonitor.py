@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 import kstoolkit as kst
 from kstoolkit.pipeline.batches import MicroBatch
-from tests.browser.judged import serious
+from tests.browser.judged import PAGES, serious
 from tests.pipeline.harness import write_lines
 from tests.plots.made import HOSTILE, add_batch, add_findings, add_letters, found, made_run
 
@@ -225,8 +225,7 @@ def test_courses_and_all_else_are_gone_through_by_keyboard(
         assert page.evaluate(cell) == before
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1280, 800, 740])
+@pytest.mark.parametrize(("width", "dark"), PAGES)
 def test_it_fits_and_nothing_is_serious_by_another_s_judgement(
     lab: Lab,
     browser: Browser,

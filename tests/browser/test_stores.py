@@ -90,7 +90,6 @@ def test_a_store_is_found_and_looked_into_by_mouse(
         for tab in TABS:
             turn(panel, tab)
             assert page.evaluate(OUTSIDE) == [], tab
-            assert serious(page, ".kst-view") == [], tab
 
 
 def search_rows(panel: Locator) -> None:
