@@ -13,7 +13,6 @@ from kstoolkit.findings.finding import LONGER, chance, ends_ms
 from kstoolkit.findings.incidents import CERTAINTIES, MERGED, OPEN, RESOLVED
 from kstoolkit.findings.peers import integers
 from kstoolkit.formats.actions import in_words
-from kstoolkit.moments import moment_text
 from kstoolkit.records import counted
 from kstoolkit.units import format_count
 from kstoolkit.views.parts import Part, coded, numbers, said, seen, table, whole, words
@@ -283,9 +282,7 @@ def events(found: pd.DataFrame, of: int, when: str) -> Part:
 
 def _level(level: LevelCounts) -> Part:
     flagged = np.flatnonzero(np.isin(level.times_ms, level.flagged_ms))
-    at = level.expected_at_ms
-    then = "" if at is None else f" at {moment_text(at[0]).removesuffix(' UTC')}"
-    told = [f"expected {level.expected}{then}"] if level.expected_high is not None else []
+    told = [f"expected {level.expected}"] if level.expected_high is not None else []
     told += [] if level.ceiling is None else [f"ceiling {format_count(level.ceiling)}"]
     return {
         **_limits(level),
