@@ -93,6 +93,9 @@ MOMENTS = {"start_ms", "end_ms", "oldest_ms", "newest_ms", "now_ms", "stream_tim
 MOMENTS |= {"watermark_ms", "kept_from_ms"}
 
 
+_WHOLE_FROM = 1_000
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One figure: its name, its value, whose it is, and why it is unknown if it is.
@@ -119,7 +122,10 @@ class Figure:
             return f"unknown ({self.why_unknown or 'not told'})"
         if isinstance(self.value, int) and not isinstance(self.value, bool):
             return self._of_int(self.value)
-        return f"{self.value:.4g}" if isinstance(self.value, float) else str(self.value)
+        if isinstance(self.value, float):
+            is_large = abs(self.value) >= _WHOLE_FROM
+            return format_count(self.value) if is_large else f"{self.value:.4g}"
+        return str(self.value)
 
     def _of_int(self, value: int) -> str:
         if self.name.endswith("_bytes"):

@@ -27,6 +27,7 @@ from kstoolkit.plots.drawing import _DRAWN_BY, drawer
 from kstoolkit.records import Figure, Record, Records, Source, Viewed, of_source
 from kstoolkit.replica.windowstore import WindowStore
 from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.views.records import label_of, printed
 from kstoolkit.widgets.records import RecordPanel
 from tests.plots.made import found as finding
 from tests.plots.made import made_run
@@ -73,7 +74,7 @@ NO_PLOT = {
     "Point": "one row of several that are drawn together",
     "MemoryInAll": "its plan is drawn, as that of one store is",
     **dict.fromkeys(
-        ("CheckedStore", "Checkup", "Step", "Assignment", "Instance", "StateFolder"),
+        ("CheckedStore", "Step", "Assignment", "Instance", "StateFolder"),
         "a table and sentences say it",
     ),
     "LoggedError": "its text says it",
@@ -245,9 +246,9 @@ def test_each_has_a_panel_with_its_figures_in_words_of_people(looked_at: list[An
         assert not re.search(r"\bb'|\bNone\b|\bnan\b|\bNaT\b", shown), shown[:600]
         for figure in each.figures() if isinstance(each, Record) else ():
             if isinstance(figure.value, int | float) and not isinstance(figure.value, bool):
-                assert figure.text in shown, figure
+                assert printed(figure.value, figure.name) in shown, figure
             if figure.value is None:
-                assert f"{figure.name}" in shown
+                assert label_of(figure.name) in shown
                 assert figure.text in shown
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,10 +20,13 @@ from kstoolkit.cli.rocksdb import CLIENT_CONFIG, METRICS, PROGRESS, metrics_give
 from kstoolkit.cli.terminal import URGENT, in_flags, note, print_json, print_table, say, say_lines
 from kstoolkit.moments import moment_text
 from kstoolkit.records import counted
+from kstoolkit.report.tables import quoted_path
 from kstoolkit.rocksdb.advice.advice import said_of_cause
 from kstoolkit.units import format_bytes, format_count, format_span, parse_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kstoolkit.operations.checkup import CheckedStore, Checkup
     from kstoolkit.report.report import Report
     from kstoolkit.rocksdb.advice.enginemetrics import EngineMetrics
@@ -89,7 +91,10 @@ def checkup(
     else:
         _show(found)
     if html is not None:
-        note(f"Written to {_page(found).write(html)}.")
+        told = {"bound": bound, "restore-rate": restore_rate, "metrics": metrics}
+        told |= {"progress": progress, "metrics-before": metrics_before, "bootstrap": bootstrap}
+        told |= {"client-config": client_config, "kafka-config": kafka_config, "html": html}
+        note(f"Written to {_page(found, told).write(html)}.")
     if found.is_urgent:
         raise typer.Exit(URGENT)
 
@@ -115,7 +120,8 @@ def _show(told: Checkup) -> None:
 
 
 def _cells(store: CheckedStore) -> list[str]:
-    oldest = "none" if store.oldest_ms is None else moment_text(store.oldest_ms)
+    none = "unknown" if "oldest_ms" in store.unknown else "none"
+    oldest = none if store.oldest_ms is None else moment_text(store.oldest_ms)
     restore = "unknown" if store.restore_ms is None else format_span(store.restore_ms / 1000)
     return [
         store.store,
@@ -134,10 +140,11 @@ def _cells(store: CheckedStore) -> list[str]:
     ]
 
 
-def _page(told: Checkup) -> Report:
+def _page(told: Checkup, options: Mapping[str, str | None]) -> Report:
     from kstoolkit.report.report import Report  # noqa: PLC0415 - draws
 
     found = in_flags(told)
     unjudged = {in_flags(why): rules for why, rules in found.unjudged.items()}
-    page = Report(command=f"kstoolkit checkup {shlex.quote(found.path)}")
+    given = [f"--{name} {quoted_path(value)}" for name, value in options.items() if value]
+    page = Report(command=" ".join(["kstoolkit checkup", quoted_path(found.path), *given]))
     return page.add(replace(found, unjudged=unjudged), limit=len(found.stores))

@@ -408,11 +408,12 @@ def by_state(numbers: Mapping[str, int]) -> str:
 
     Examples
     --------
-    >>> by_state({"open": 1, "resolved": 1_200}), by_state({"open": 0})
-    ('1,201: 1 open, 1,200 resolved', 'none')
+    >>> by_state({"open": 1, "resolved": 1_200}), by_state({"open": 2}), by_state({"open": 0})
+    ('1,201: 1 open, 1,200 resolved', '2 open', 'none')
     """
     of = [f"{format_count(numbers[each])} {each}" for each in STATES if numbers.get(each)]
-    return f"{format_count(sum(numbers.values()))}: {', '.join(of)}" if of else "none"
+    whole = f"{format_count(sum(numbers.values()))}: " if len(of) > 1 else ""
+    return f"{whole}{', '.join(of)}" if of else "none"
 
 
 INCIDENTS_SCHEMA = pa.schema(

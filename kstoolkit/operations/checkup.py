@@ -108,6 +108,7 @@ class Step(Record):
     """Something to do: what is the matter, by which figures, what to change, and where that stands.
 
     ``stores`` are those that it is about, as ``task/store``; none: the application as a whole.
+    ``command`` is what writes the change, if one does.
     """
 
     rule: str
@@ -117,6 +118,7 @@ class Step(Record):
     link: str
     stores: tuple[str, ...] = ()
     is_urgent: bool = False
+    command: str = ""
 
     def __str__(self) -> str:
         mark = "URGENT " if self.is_urgent else ""
@@ -124,8 +126,9 @@ class Step(Record):
         where = f" in {', '.join(few)}" if few else ""
         where += f" and {more:,} more" if more > 0 else ""
         lines = [f"{mark}{self.rule}{where}: {self.symptom}"]
-        lines += [f"  measured: {each}" for each in self.evidence]
-        return "\n".join([*lines, f"  do: {self.change}", f"  see: {self.link}"])
+        lines += [f"  evidence: {each}" for each in self.evidence]
+        run = [f"  run: {self.command}"] if self.command else []
+        return "\n".join([*lines, f"  do: {self.change}", *run, f"  see: {self.link}"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +189,7 @@ class Checkup(Record):
 
     def to_do(self) -> list[str]:
         """Return what memory is for, and what to do, the most urgent first, for people."""
-        terms = [] if self.plan is None else self.plan.terms
-        of_all = [f"{term.term} {format_bytes(term.total_bytes)}" for term in terms]
-        told = [f"memory at most: {', '.join(of_all)}"] if of_all else []
+        told = [] if self.plan is None else [f"memory at most: {_of_all(self.plan)}"]
         told += [f"a restore writes {self.restore_rate_is}"] if self.restore_rate_is else []
         steps = [str(each) for each in self.steps]
         return told + (steps or ["Nothing to do, as far as could be judged."])
@@ -270,6 +271,12 @@ def checkup(
     )
 
 
+def _of_all(plan: MemoryPlan) -> str:
+    """Return what of the memory is for what; nothing of what takes none."""
+    terms = (each for each in plan.terms if each.total_bytes != 0)
+    return ", ".join(f"{each.term} {format_bytes(each.total_bytes)}" for each in terms)
+
+
 def _unknown(plan: MemoryPlan | None, bound_bytes: int | None) -> dict[str, str]:
     unknown = {} if bound_bytes is not None else {"bound_bytes": "none is given"}
     if plan is None or not plan.is_ceiling:
@@ -327,12 +334,14 @@ class _Look:
             "growth": f"more than {format_bytes(_READ_BYTES)} are not read: kstoolkit growth does",
             "memory_bytes": "its options or its cache are not told",
             "stalls": why_no_stalls,
-            "oldest_ms": "it has no segments that are of a time",
+            "oldest_ms": "its segments are of no time",
             "end_offset": no_topic,
             "behind_records": no_topic,
             "restore_ms": next(iter(self.faults + self.unread), "it has no RocksDB that tells"),
         }
         unknown = {name: whys[name] for name, value in values.items() if value is None}
+        if not found.segments:
+            unknown.pop("oldest_ms", None)  # it has none: nothing is unknown
         unknown |= {name: why for name, why in found.unknown.items() if name in _FOUND}
         values |= {name: getattr(found, name) for name in _FOUND}
         return CheckedStore(
@@ -432,20 +441,17 @@ def _memory(found: FoundStores, plan: MemoryPlan | None, bound_bytes: int | None
     if plan is None or bound_bytes is None or plan.total_bytes <= bound_bytes:
         return
     is_spark = {each.engine for each in found} == {"spark"}
-    to = "spark, as settings of the query" if is_spark else "java, for rocksdb.config.setter"
+    what = "settings of the query" if is_spark else "a class for rocksdb.config.setter"
     yield Step(
         "memory over the bound",
         f"all stores may take {format_bytes(plan.total_bytes)}, and there are"
         f" {format_bytes(bound_bytes)}",
-        tuple(
-            f"{term.term}: at most {format_bytes(term.total_bytes)} (formula)"
-            for term in plan.terms
-            if term.total_bytes
-        ),
-        f"kstoolkit profile bounded_memory --total {bound_bytes >> 20}MiB --stores"
-        f" {plan.instances} --to {to}",
+        (f"by the formula, {_of_all(plan)}",),
+        f"bound them together, by {what}",
         f"{_WIKI}/Memory-usage-in-RocksDB",
         is_urgent=True,
+        command=f"kstoolkit profile bounded_memory --total {bound_bytes >> 20}MiB --stores"
+        f" {plan.instances} --to {'spark' if is_spark else 'java'}",
     )
 
 

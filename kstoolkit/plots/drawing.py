@@ -47,6 +47,7 @@ _DRAWN_BY: dict[str, str] = {
     "CapacityPlan": "capacity.plot_capacity",
     "CapacitySweep": "capacity.plot_sweep",
     "MemoryPlan": "memory.plot_memory",
+    "Checkup": "memory.plot_checkup",
     "MemoryParts": "memory.plot_measured",
     "Records[MemoryTerm]": "memory.plot_terms",
     "ProcessMemory": "memory.plot_process",

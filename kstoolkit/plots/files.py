@@ -185,9 +185,11 @@ def _levels_seen(levels: Sequence[Level]) -> str:
     held = sum(each.size_bytes for each in top)
     files = counted(sum(each.num_files for each in top), "files")
     tombstones = f", {deleted / entries:.0%} tombstones" if entries and deleted else ""
+    families = {each.column_family for each in levels}
+    of = " in all" if len(families) == 1 else f" of {counted(len(families), 'column families')}"
     return (
         f"L{top[0].level} holds {files}, {format_bytes(held)} of {format_bytes(total)}; "
-        f"{counted(entries, 'entries')} in all{tombstones}"
+        f"{counted(entries, 'entries')}{of}{tombstones}"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import (
@@ -12,11 +12,12 @@ from kstoolkit.plots.axes import (
     in_bytes,
     listed,
     new_axes,
+    say,
     shown,
     wrapped,
 )
 from kstoolkit.plots.marks import REST, UNKNOWN, Bar, BarPart, draw_memory, name_rows, part_of
-from kstoolkit.plots.palette import LINES
+from kstoolkit.plots.palette import INK, LINES
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.files.ssts import known_total
 from kstoolkit.units import format_bytes
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from kstoolkit.operations.checkup import Checkup
     from kstoolkit.operations.sparkmemory import (
         ExecutorMemory,
         JavaMemory,
@@ -126,14 +128,26 @@ def _times(term: MemoryTerm) -> str:
 
 
 def _needs(plan: MemoryPlan) -> str:
-    largest = max(plan.terms, key=lambda term: term.total_bytes or 0)
     bound = "most" if plan.is_ceiling else "least"
     told = f"RocksDB needs at {bound} {format_bytes(plan.total_bytes)}"
     told += f" for {counted(plan.instances, 'instances')}"
     if plan.is_bound:
         told += f", a {'hard' if plan.is_strict else 'soft'} bound"
-    size = format_bytes(largest.total_bytes)
-    return f"{told}, most of it for {largest.term}: {size}" if plan.total_bytes else told
+    return f"{told}{plan.mostly_for}"
+
+
+def plot_checkup(found: Checkup, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of what all stores of an application may take, against what there is for it."""
+    if found.plan is None:
+        message = f"No store in {found.path} tells what it may take."
+        raise ConfigurationError(message, hint="Its steps say which could not be read, and why.")
+    ax = plot_memory(found.plan, ax=ax)
+    if (bound := found.bound_bytes) is not None:
+        ax.axvline(bound, color=INK, linewidth=1.4, linestyle=(0, (4, 2)))
+        ax.set_xlim(right=max(ax.get_xlim()[1], 1.15 * bound))
+        beside: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "va": "top"}
+        say(ax, f"bound: {format_bytes(bound)}", (bound, 1), (3, -1), **beside)
+    return ax
 
 
 def _inside(plan: MemoryPlan) -> list[str]:

@@ -158,7 +158,10 @@ def legend(settings: Settings) -> Html:
     keys = [element("span", said, class_=f"key {kind}") for kind, said in _KEYS.items()]
     least = zip(settings.windows, settings.min_count, strict=False)
     kept = [f" {window}: counts below {n} are not kept." for window, n in least if n > 1]
-    said = "A bar of several windows is as high as the highest."
+    said = (
+        "A bar of several windows is as high as the highest. A higher one that is not flagged was"
+        " within what was expected by then, or came before anything could be expected."
+    )
     return element("p", *keys, said, *kept, class_="legend")
 
 
@@ -192,21 +195,21 @@ def _card(number: int, story: Story, drawn: Html, rank: Html) -> Section:
     return Section(
         key=story.key,
         heading=joined(rank_, isolated(first.who), " · ", isolated(what), more, " ", _sure(first)),
-        body=joined(element("div", *said, left_out), figure, rank, _evidence(story)),
+        body=joined(element("div", *said, left_out), figure, _evidence(story, rank)),
         tag="article",
         kind="user",
     )
 
 
-def _evidence(story: Story) -> Html:
-    """Return what a card folds: each incident's facts, and their windows if these are several."""
+def _evidence(story: Story, rank: Html) -> Html:
+    """Return what a card folds: incidents' facts, their windows if several, how users rank."""
     every = Findings(pa.concat_tables([each.findings.table for each in story.incidents]))
     about = [
         facts((what, isolated(said, 300)) for what, said in each.facts() if what not in _SAID)
         for each in story.incidents
     ]
     windows = [evidence_table(list(every.top(20)), len(every))] if len(every) > 1 else []
-    return element("details", element("summary", "Evidence"), *about, *windows)
+    return element("details", element("summary", "Evidence"), *about, *windows, rank)
 
 
 class _ReadOnce:

@@ -33,7 +33,6 @@ from kstoolkit.views.records import (
     line_of,
     printed,
     records_in,
-    text_of,
     value_of,
     words,
 )
@@ -253,7 +252,7 @@ def figures_of(record: Record) -> Html:
     whose = Counter(str(each.source) for each in known).most_common(1)
     pairs = []
     for each in known:
-        value = isolated(text_of(each), _LONGEST_VALUE)
+        value = isolated(printed(each.value, each.name), _LONGEST_VALUE)
         other = element("span", f" {each.source}", class_="whose")
         is_usual = str(each.source) == whose[0][0]
         pairs.append((label_of(each.name), value if is_usual else joined(value, other)))

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 _FRAMES = {"frame", "staged"}
 """Feeds whose events came from a DataFrame, rather than from files."""
+_FEWEST_SAMPLES = 3
 _LONGEST_RAW = 240
 
 
@@ -157,7 +158,7 @@ def _dead_letters(settings: Settings, out: Path, by_reason: Mapping[str, int], t
         rows.append((meaning, text(format_count(count))))
     caption = f"{counted(total, 'records')} not counted, by reason."
     told = table(caption, ("Reason", "Records"), rows, numbers={1})
-    shown = sampled_letters(out, counts, min(top, 10))
+    shown = sampled_letters(out, counts, min(top, max(len(counts), _FEWEST_SAMPLES)))
     some = announced(len(shown), total, "records", which="")
     more = [element("p", f"{some}.", class_="nothing")] if len(shown) < total else []
     samples = (_sample(each, settings.source) for each in shown)

@@ -95,10 +95,9 @@ def checkup_part(found: Checkup, ids: Ids, limit: int | None) -> ReportPart:
     cards = [card(each, urgent=each.is_urgent) for each in found.steps]
     what = cards or [nothing("Nothing to do, as far as could be judged.")]
     rate = f"A restore writes {found.restore_rate_is}." if found.restore_rate_is else ""
-    plan = Html() if found.plan is None else plotted(found.plan, ids.new("plan"))
     told_of_each = {
         "What to do": joined(*what, unjudged(silent)),
-        "In all": joined(figures_of(found), plan, nothing(rate)),
+        "In all": joined(figures_of(found), plotted(found, ids.new("plan")), nothing(rate)),
         "Stores": _checked(found.stores, limit),
     }
     parts = [_part(*each, ids) for each in told_of_each.items()]

@@ -62,6 +62,8 @@ class StoreRecords(Records[_Row]):
         The folder of all, and how many, told of or not; by default those of ``by_store``.
     by_store
         What is told of each store: a record, or several; an attribute too.
+    kind
+        What each is a record of, if they have no kind of their own.
     """
 
     def __init__(
@@ -70,12 +72,13 @@ class StoreRecords(Records[_Row]):
         by_store: Mapping[str, _Row | Records[_Row]],
         *,
         num_stores: int | None = None,
+        kind: str = "stores",
     ) -> None:
         self.path, self.by_store = path, dict(by_store)
         self.num_stores = len(self.by_store) if num_stores is None else num_stores
         named = [(name, row) for name, view in self.by_store.items() for row in _rows(view)]
         kinds = {view.kind for view in self.by_store.values() if isinstance(view, Records)}
-        super().__init__([row for _, row in named], " and ".join(sorted(kinds)) or "stores")
+        super().__init__([row for _, row in named], " and ".join(sorted(kinds)) or kind)
         self.stores = tuple(name for name, _ in named)
 
     @property
@@ -181,7 +184,7 @@ class HasViews(Closing, ABC):
             from kstoolkit.stores.rows.readable import LeftOut, say_left_out  # noqa: PLC0415 - Arrow
 
             say_left_out(self.path, [LeftOut(*each) for each in left_out.items()])
-        return StoreRecords(self.path, found, num_stores=len(self.places))
+        return StoreRecords(self.path, found, num_stores=len(self.places), kind="RocksDBs")
 
     def summary(self, cf: str | None = None) -> StoreSummary:
         """Return all of them, or a column family of all, at a glance."""

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from kstoolkit.records import MOMENTS, Figure, Record, Records, Source, counted
-from kstoolkit.units import format_count
+from kstoolkit.records import Figure, Record, Records, Source, counted
+from kstoolkit.units import format_bytes, format_count, format_span
 from kstoolkit.views.parts import Part, cards, coded, facts, seen, table, width_of
 
 if TYPE_CHECKING:
@@ -34,6 +34,10 @@ _OWN = {"sst": "SST", "ssts": "SSTs", "wal": "WAL", "rocksdb": "RocksDB"}
 _OWN |= {each.lower(): each for each in ("RSS", "PSS", "CPU", "ID")}
 _WHYS, _UNKNOWN = ("unknown", "unjudged"), "unknown"
 _PLACES = {"path", "folder", "file"}  # of which the end tells most
+_MOMENTS_FROM_MS = 10**11
+"""A number of milliseconds that is no duration: in 1973, or three years."""
+_ENDS = {"_ms": "", "_bytes": "", "_bytes_per_second": "_rate"}
+_NAMES = {"id", "option", "store"}  # which begin alike
 _EMPTY: tuple[object, ...] = (None, (), "", {})
 
 
@@ -92,17 +96,23 @@ def _listed(texts: Iterable[str]) -> str:
 def _single(value: Any, name: str) -> str:
     if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return NOTHING
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        return Figure(name, int(value), Source.GIVEN).text
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    if isinstance(value, float | np.floating):
-        number = float(value)
-        return format_count(number) if abs(number) >= _WHOLE_FROM else f"{number:.4g}"
+    if is_number(value):
+        return _number(value, name)
     if isinstance(value, bytes | bytearray | memoryview):
         told = bytes(value).decode("utf-8", "surrogateescape")
         return told if told.isprintable() else bytes(value).hex()
     return _moment(value) if isinstance(value, date) else str(value)
+
+
+def _number(value: Any, name: str) -> str:
+    if name.endswith("_bytes_per_second"):
+        return f"{format_bytes(float(value))} a second"
+    if name.endswith("_ms") and abs(value) < _MOMENTS_FROM_MS:
+        return f"{value:.4g} ms" if abs(value) < _WHOLE_FROM else format_span(value / 1_000)
+    is_whole = isinstance(value, int | np.integer)
+    return Figure(name, int(value) if is_whole else float(value), Source.GIVEN).text
 
 
 def _moment(value: date) -> str:
@@ -124,11 +134,11 @@ def figures_of(thing: Viewed) -> Part:
         rows = told() if callable(told) else ()
         return {} if isinstance(rows, str) else facts(rows)
     values = [(name, getattr(thing, name)) for name in about(thing)]
-    told = [(name, printed(value, name)) for name, value in values if value not in _EMPTY]
+    told = [(name, value) for name, value in values if value not in _EMPTY]
     figures = thing.figures()
-    known = [(each.name, text_of(each)) for each in figures if each.value is not None]
-    shown = facts((label_of(name), text) for name, text in [*told, *known])
-    missing = [(each.name, each.text) for each in figures if each.value is None]
+    known = [(each.name, each.value) for each in figures if each.value is not None]
+    shown = facts((label_of(name), printed(value, name)) for name, value in [*told, *known])
+    missing = [(label_of(each.name), each.text) for each in figures if each.value is None]
     unjudged = getattr(thing, "unjudged", {})
     whys = [*missing, *(unjudged.items() if isinstance(unjudged, dict) else ())]
     unknown = by_reason((name, printed(why)) for name, why in whys)
@@ -142,6 +152,7 @@ def rows_of(rows: Records[Any] | pd.DataFrame) -> Part:
         if kept and all("\n" in str(each) for each in kept):
             return cards(map(str, kept))
         names = [each.name for each in fields(kept[0]) if each.name not in _WHYS] if kept else []
+        names.sort(key=lambda name: name in _PLACES)  # long ones last
         columns = [(name, [value_of(each, name) for each in kept]) for name in names]
         return _table(rows.kind, columns, len(rows))
     frame = rows.head(_MOST_ROWS)
@@ -171,12 +182,6 @@ def about(record: Record) -> list[str]:
     ]
 
 
-def text_of(figure: Figure) -> str:
-    """Return the value of a figure that is known, for people."""
-    is_plain = isinstance(figure.value, str | None) or is_number(figure.value)
-    return figure.text if is_plain else printed(figure.value, figure.name)
-
-
 def value_of(record: Any, name: str) -> Any:
     """Return a value of a row; of one that is unknown, that it is."""
     value = getattr(record, name)
@@ -185,9 +190,9 @@ def value_of(record: Any, name: str) -> Any:
 
 def label_of(name: str) -> str:
     """Return a name in words, as ``Expired rows``; sizes and counts are told by their values."""
-    if name.rpartition(".")[2] in MOMENTS:
-        name = name.removesuffix("_ms")
-    return words(name.removesuffix("_bytes").replace(".", "_").replace("num_", ""))
+    for end, said in _ENDS.items():
+        name = name.removesuffix(end) + said * name.endswith(end)
+    return words(name.replace(".", "_").replace("num_", ""))
 
 
 def by_reason(whys: Iterable[tuple[str, str]]) -> list[str]:
@@ -211,7 +216,7 @@ def _column(name: str, values: list[Any]) -> Part:
     """Return numbers as such, with the texts that people read; anything else as texts."""
     texts = [each if each is _UNKNOWN else printed(each, name) for each in values]
     head: Part = {"name": name, "label": label_of(name), "width": width_of(label_of(name), texts)}
-    head |= {"tail": True} if name in _PLACES else {}
+    head |= {"tail": True} if name in _PLACES else {"middle": True} if name in _NAMES else {}
     known = [each for each in values if each is not None and each is not _UNKNOWN]
     if not known or not all(map(is_number, known)):
         return head | {"kind": "text", **coded(pa.array(texts, pa.string()))}

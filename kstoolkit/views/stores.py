@@ -91,7 +91,7 @@ class StoreTree:
         """Return the tree as a table that is searched and sorted."""
         nodes, states = self.nodes, [*map(self._state, self.nodes)]
         columns = [
-            words("store", [each.name for each in nodes], width="minmax(8.5em, 3fr)"),
+            words("store", [each.name for each in nodes], width="minmax(11em, 3fr)", middle=True),
             sizes("size", [each.size_bytes for each in nodes], width="5em"),
             words("kind", [each.kind for each in nodes], wide=True),
             words(

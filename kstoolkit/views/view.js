@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const MINUTE = 60000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 const STEPS = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 10080, 20160, 43200, 129600, 525600]
   .map(minutes => minutes * MINUTE);
-const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, TWICE = 400, LEAST_SPAN = 10 * MINUTE, BAND = 22;
+const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, TWICE = 400, LEAST_SPAN = 10 * MINUTE, BAND = 22, END = 8;
 
 function furnished(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -21,6 +21,7 @@ const shape = (tag, attributes = {}, ...children) =>
   furnished(document.createElementNS(SVG, tag), attributes, children);
 
 const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 2 });
 const number = value => value.toLocaleString("en-US");
 const moment = (ms, length = 16) => new Date(ms).toISOString().slice(0, length).replace("T", " ");
 const clock = ms => new Date(ms).toISOString().slice(11, 16);
@@ -405,6 +406,8 @@ class Table {
   }
 
   cell(column, row) {
+    // What several have in common was summed over all of them, not over those that were found.
+    if (this.isSought && this.hasBelow(row) && /size|badges/.test(column.kind)) return [];
     if (column.kind === "size") return [element("span", { class: "size",
       style: `--part: ${100 * column.values[row] / column.most}%` }), column.texts[row]];
     if (column.kind === "number")
@@ -416,7 +419,9 @@ class Table {
     if (column.kind === "badge") return word ? [element("span", { class: `badge ${word.split(",")[0]}` }, word)] : [];
     if (column.kind === "badges") return word ? word.split(", ").map(each => element("span",
       { class: `badge ${each.split(" ").at(-1)}`, title: each }, each)) : [];
-    return [element("bdi", { title: word }, word)];
+    if (!column.middle || word.length < 2 * END) return [element("bdi", { title: word }, word)];
+    return [element("bdi", { title: word, class: "middle" },
+      ...[word.slice(0, -END), word.slice(-END)].map(each => element("span", {}, each)))];
   }
 
   timeline(column, row) {
@@ -979,9 +984,11 @@ class Lines {
     const drawing = shape("svg", { viewBox: "0 0 100 60", preserveAspectRatio: "none", "aria-hidden": "true",
       onpointermove: event => this.point(xAt(event), of), onclick: event => this.stay(xAt(event)) },
     shape("line", { class: "base", x1: 0, x2: 100, y1: 59, y2: 59 }), ...paths, cross);
+    const { log, unit } = this.part, [from, to] = this.span;
+    const ticks = log ? [0, 1, 2, 3, 4].map(at => SHORT.format(from * (to / from) ** (at / 4))) : this.span.map(x => this.text(x));
     return { cross, figures, spot, element: element("div", { class: "chart" }, element("div", { class: "label" },
-      element("b", {}, chart.label), ` up to ${chart.texts.flat()[all.indexOf(most)]}`), figures, drawing,
-    element("div", { class: "v-axis" }, ...this.span.map(x => element("span", {}, this.text(x))))) };
+      element("b", {}, chart.label), ` up to ${chart.texts.flat()[all.indexOf(most)]}${log ? `, by${unit}; both by powers of ten` : ""}`),
+    figures, drawing, element("div", { class: "v-axis" }, ...ticks.map(x => element("span", {}, x)))) };
   }
 
   nearest(share) {

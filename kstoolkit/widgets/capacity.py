@@ -24,7 +24,7 @@ _SAVED = ("step", "operations", "stores", "how")
 _LEAST = 0.001
 _TERMS = ("section", "term", "value", "how")
 _NO_COURSE: dict[str, Any] = {"note": "", "times": [], "values": [], "texts": []}
-_TILES = ("stores needed", "state", "partitions that are enough")
+_TILES = ("state", "partitions that are enough")
 
 
 class CapacityPanel(Panel):
@@ -88,6 +88,8 @@ class CapacityPanel(Panel):
         plan, rate = self.plan, float(self.plan.given["rate"])
         terms = {each.term: each.text for each in plan.terms}
         wanted = {f"machines for {name}": format_count(n) for name, n in plan.needed.items()}
+        wanted |= {"stores busy, if each event updated them": terms["stores needed"]}
+        wanted |= {"stores busy, added up first": format_count(ceil(plan.savings[-1].stores))}
         wanted |= {name: terms[name] for name in _TILES}
         tiles = [{"label": name, "text": text} | _NO_COURSE for name, text in wanted.items()]
         tiles[[*plan.needed].index(plan.limit)] |= {"note": "what decides"}

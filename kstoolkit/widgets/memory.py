@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kstoolkit.widgets.memorymeasured import Measured
 
 _COLUMNS = (("form", "measure"), ("told", "fit", "set", "bars", "said", "lacks", "terms"))
-_MOST, _MOSTLY = 1_000_000, 0.6
+_MOST = 1_000_000
 _LONGEST_NAME = 40
 _COUNTS = {
     "partitions": ("Partitions", "On one host"),
@@ -186,7 +186,7 @@ class MemoryPanel(Panel):
         lacks = f"Not in it, as unknown: {', '.join(lacking)}." if lacking else ""
         with self._lock, self.face.hold_sync():
             self.face.put("form", self._form())
-            self.face.put("told", parts.sentence(f"{self._in_words()}{_largest(plan)}."))
+            self.face.put("told", parts.sentence(f"{self._in_words()}{plan.mostly_for}."))
             self.face.put("fit", self._fits(change))
             use = {"name": "change", "label": "Set it", "title": "Take it over into the form"}
             self.face.put("set", parts.buttons("The change", use) if change else {})
@@ -287,16 +287,6 @@ def _typed(name: str, value: Any) -> Any:
             raise ConfigurationError(message, hint="Write it as 1,000,000; nothing is unknown.")
         return int(digits) if digits else None
     return (value.strip() or None) if name == _LIMIT else value
-
-
-def _largest(plan: MemoryPlan) -> str:
-    known = [each for each in plan.terms if each.total_bytes]
-    if not known:
-        return ""
-    largest = max(known, key=lambda each: each.total_bytes or 0)
-    share = (largest.total_bytes or 0) / plan.total_bytes
-    what = "most of it" if share > _MOSTLY else "the largest part"
-    return f", {what} for {largest.term}: {format_bytes(largest.total_bytes)}"
 
 
 def _terms(plan: MemoryPlan) -> Part:

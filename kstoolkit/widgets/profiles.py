@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.options import EFFECTS, OPTIONS, parse_option
+from kstoolkit.rocksdb.profiles.presets import ENGINES
 from kstoolkit.rocksdb.profiles.profile import Profile, python_source
 from kstoolkit.rocksdb.profiles.spark import why_not
 from kstoolkit.units import format_bytes, format_span
@@ -50,7 +51,8 @@ class ProfilePanel(Panel):
         self.profile = profile if isinstance(profile, Profile) else profile_named(profile)
         self._first = self.profile
         name = self.profile.name.removesuffix(", changed")
-        self._beside = beside or (name if name in profile_names() else "spark")
+        is_changed = name != self.profile.name and name in profile_names()
+        self._beside = beside or (name if is_changed or name in ENGINES else "kafka_streams")
         self._option, self._target = _ORDER[0], "rocksdict"
         self.face = Face([_PLACES], self._heard)
         super().__init__("RocksDB profile", [self.face], self.face.still)
@@ -121,7 +123,7 @@ class ProfilePanel(Panel):
         knows = [", ".join(who for who, why in each if not why) or "none" for each in whys]
         own, effects = _values(Profile()), [EFFECTS[each] for each in _ORDER]
         columns = [
-            words("option", _ORDER, width="minmax(10em, 3fr)"),
+            words("option", _ORDER, width="minmax(10em, 3fr)", middle=True),
             words("here", _values(self.profile), width="minmax(5em, 1.2fr)"),
             words(self._beside, _values(profile_named(self._beside)), width="minmax(8.4em, 1.2fr)"),
             words("default", own, title="RocksDB's own", wide=True, width="minmax(5em, 1.2fr)"),

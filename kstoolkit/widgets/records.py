@@ -64,7 +64,8 @@ def parts_of(record: Viewed) -> dict[str, Part]:
         total = getattr(record, "total", None)
         sums = figures_of(total) if isinstance(total, Record) else {}
         return told | {"facts": sums, "table": rows_of(record)}
-    told["facts"] = figures_of(record)
+    if facts := figures_of(record):  # which is all that it says, and has
+        return told | {"line": {}, "facts": facts}
     frame = getattr(record, "to_pandas", pd.DataFrame)()
     return told | {"table": rows_of(frame) if isinstance(frame, pd.DataFrame) else {}}
 

@@ -7,14 +7,12 @@ from collections import deque
 from threading import Condition, Event, RLock
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import BoundedFloatText
-
-from kstoolkit.errors import KstoolkitError
+from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.markup import shortened
 from kstoolkit.pipeline.run import sampled_letters
 from kstoolkit.pipeline.status import RunState, RunWatch
 from kstoolkit.views.findings import People
-from kstoolkit.views.parts import badge, buttons, said, sentence
+from kstoolkit.views.parts import badge, buttons, field, form, said, sentence
 from kstoolkit.views.runs import figures, letters, samples, tiles
 from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Background, Face, Panel
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = (
-    ("badge", "buttons", "said", "tiles", "figures"),
+    ("badge", "every", "buttons", "said", "tiles", "figures"),
     ("people", "incident", "letters", "samples"),
 )
 _LOOK, _STOP, _KEEP = "look", "stop", "keep"
@@ -36,7 +34,7 @@ _CONFIRM_SECONDS = 10.0
 _READING_SHARE = 0.1
 """How much of the time reading incidents may take, as it takes that from the notebook's cells."""
 _MOST_SAMPLES, _MOST_LAGS = 20, 300
-_LABELS = {"description_width": "initial"}
+_LEAST_SECONDS, _MOST_SECONDS = 0.2, 3600.0
 
 
 class RunMonitor(Panel):
@@ -75,13 +73,9 @@ class RunMonitor(Panel):
         self._lock = RLock()
         self.face = Face(_COLUMNS, self._heard)
         self._looking, self._stopping = Background(self._say), Background(self._say)
-        self.every = BoundedFloatText(
-            value=seconds, min=0.2, max=3600, step=0.5, description="Look every, s", style=_LABELS
-        )
-        self.every.tooltip = "Seconds between two looks"
-        self.every.observe(lambda _: self._wanted.set(), "value")
+        self._every = seconds
         name = shortened(run.folder.path.name, 60)
-        super().__init__(f"Run {name}", [self.every, self.face], self._static)
+        super().__init__(f"Run {name}", [self.face], self._static)
         self.on_close(self._stopping.close)
         self.on_close(self._looking.close)
         self._say("Reading how the run stands …")
@@ -98,6 +92,8 @@ class RunMonitor(Panel):
         stopped = self._status is not None and self._status.state is RunState.STOPPED
         ended = self._run.query is None or stopped or self._stopping.is_busy
         stop = {"name": _STOP, "label": "Stop the run", "title": "End it; it can be started again"}
+        every = field("every", "Look every, s", f"{self._every:g}")
+        self.face.put("every", {} if self._has_ended() else form("Looks", every))
         made: list[Part] = [{"name": _LOOK, "label": "Look now", "title": "Look without waiting"}]
         made.append(stop | {"disabled": ended})
         if self._asked_at is not None:
@@ -111,6 +107,9 @@ class RunMonitor(Panel):
             if "chosen" in told and self._people and self._people.has(*told["chosen"][1:]):
                 self.face.mark(*told["chosen"][:2])
                 self._tell(told["chosen"][1])
+            elif "field" in told:
+                with self.face.telling("said"):
+                    self.set(_seconds(told["field"][2]))
             elif name == "letters":
                 self._open(str(what))
             elif what == _LOOK:
@@ -148,7 +147,12 @@ class RunMonitor(Panel):
 
     def set(self, seconds: float) -> None:
         """Look so often from now on."""
-        self.every.value = seconds
+        if not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
+            message = f"{seconds:g} seconds between two looks are not from 0.2 to 3,600."
+            raise ConfigurationError(message, hint="Give 2, for example.")
+        self._every = seconds
+        self._wanted.set()
+        self._offer()
 
     def stop(self) -> None:
         """Stop the run, without asking; wait for it with :meth:`wait`."""
@@ -207,7 +211,7 @@ class RunMonitor(Panel):
 
     def _rest(self, stop: Event) -> None:
         """Wait for the next look: its time, or that somebody wants one."""
-        end = time.monotonic() + self.every.value
+        end = time.monotonic() + self._every
         while time.monotonic() < end and not self._wanted.is_set():
             if stop.wait(_TICK_SECONDS):
                 return
@@ -266,3 +270,11 @@ class RunMonitor(Panel):
 
     def _static(self) -> Html:
         return self.face.still(*([] if self._status is None else [self._status]))
+
+
+def _seconds(typed: str) -> float:
+    try:
+        return float(typed)
+    except ValueError as error:
+        message = f"{typed!r:.40} is no number of seconds."
+        raise ConfigurationError(message, hint="Write 2, or 0.5.") from error

@@ -20,7 +20,8 @@ from kstoolkit.records import Records, counted
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.growth import growth
 from kstoolkit.stores.rows.readable import HasRows
-from kstoolkit.views.parts import buttons, facts, said, seen, sentence, tabs
+from kstoolkit.units import parse_bytes
+from kstoolkit.views.parts import buttons, facts, field, form, said, seen, sentence, tabs
 from kstoolkit.views.stores import (
     StoreTree,
     expired_share,
@@ -62,6 +63,7 @@ OVERVIEW, ROWS, GROWTH, CHECKUP = "Overview", "Rows", "Growth", "Checkup"
 _OF_STORE = (OVERVIEW, ROWS, GROWTH, "Levels", "Memory", "Log", "Advice")
 _OF_GROUP = (OVERVIEW, CHECKUP)
 _AGAIN, _NEXT, _PREVIOUS = "again", "next", "previous"
+_BOUND, _SIZE = "bound", {"hint": "8GiB"}
 _MOST_OPENED = 100
 _LONGEST_TITLE = 120
 _END_SECONDS = 10
@@ -128,6 +130,7 @@ class StorePanel(Panel):
         self.tree: StoreTree | None = None
         self._asked = _Asked(OVERVIEW, None, None)
         self._growths: dict[str, Growth] = {}
+        self._bound = ""
         self._lock, self._reading = RLock(), Reading(given)
         self.face = Face(_COLUMNS, self._heard)
         self._newest = Newest(lambda why: self.face.say("said", why))
@@ -251,9 +254,13 @@ class StorePanel(Panel):
         with self._lock, self.face.telling("said"):
             if "chosen" in told:
                 place, row, word = told["chosen"]
-                self._choose_row(row) if place == "rows" else self._choose_line(row, word)
+                (self._choose_row if place == "rows" else self._choose_line)(row, word)
             elif "field" in told:
                 _, name, value = told["field"]
+                if name == _BOUND:
+                    self._bound = value.strip()
+                    self._ask(replace(self._asked))
+                    return
                 is_sought = name in {"sought", "is_prefix"}
                 self._want(**{name: value}) if is_sought else self.read_as(**{name: value or None})
             elif told.get("pressed", [""])[0] == "tabs":
@@ -267,9 +274,9 @@ class StorePanel(Panel):
         if row < len(nodes) and seen(nodes[row].name) == word:  # else it is of an older table
             self._pick(row)
 
-    def _choose_row(self, row: int) -> None:
+    def _choose_row(self, row: int, word: str) -> None:
         rows = self._rows
-        if row < len(rows):
+        if row < len(rows) and word in {*map(seen, rows[row].cells.values()), ""}:
             self.face.mark("rows", row)
             with self.face.hold_sync():
                 for place, part in zip(("row", "bytes"), whole_row(rows[row]), strict=True):
@@ -304,9 +311,11 @@ class StorePanel(Panel):
         tree.expired = {path: expired_share(each) for path, each in self._growths.items()}
         with self._lock, self.face.hold_sync():
             self.face.chosen = {}
-            row = tree.row_of(self._asked.node)
+            asked, row = self._asked, tree.row_of(self._asked.node)
             self.face.put("tree", tree.table(row) if tree.nodes else {})
             self.face.say("found", tree.told())
+            if row is not None and asked.wanted is None and asked.node != tree.nodes[row]:
+                self._ask(replace(asked, node=tree.nodes[row]))  # more is known of its stores
 
     def _pick(self, row: int) -> None:
         """Show what a line of the tree stands for, by the tab that is shown, if it has that."""
@@ -353,13 +362,15 @@ class StorePanel(Panel):
             parts = {name: {} for name in _ROWS} | {"said": said(str(error))}
         if asked.tab == ROWS and asked.wanted is not None:
             parts["form"] = asked.wanted.form(self.store)
+        if asked.tab == CHECKUP:
+            parts["form"] = form("Checkup", field(_BOUND, "Memory there is", self._bound, **_SIZE))
         with self._lock, self.face.hold_sync():
             for place, part in () if is_stale() else parts.items():
                 self.face.put(place, part)
 
     def _begin(self, asked: _Asked) -> None:
         """Say what is being read, and take away what is not of it."""
-        kept = ("form", "turn", "rows") if asked.tab == ROWS else ()
+        kept = {ROWS: ("form", "turn", "rows"), CHECKUP: ("form",)}.get(asked.tab, ())
         with self.face.hold_sync():
             self.face.put("name", sentence(asked.name, asked.name))
             self.face.put("tabs", tabs("What is shown", asked.tabs, asked.tab))
@@ -390,7 +401,7 @@ class StorePanel(Panel):
             return []
         if tab == OVERVIEW:
             return [told_of_group(node.stores, self._called(str(node.folder)))]
-        found = checkup(node.folder)
+        found = checkup(node.folder, bound_bytes=parse_bytes(self._bound) if self._bound else None)
         killed = sum(each.closed == "not cleanly" for each in found.stores)
         told = [f"{counted(killed, 'stores')} closed not cleanly."] * bool(killed)
         told += [] if len(found.steps) else ["Nothing to do, as far as could be judged."]

@@ -152,6 +152,7 @@ def test_what_to_do_about_an_application_is_printed_whole_and_first(
         assert page.locator("h2").first.inner_text() == "What to do"
         told = " ".join(page.inner_text("article.urgent").split())
         assert "Urgent memory over the bound: all stores may take " in told
-        assert "measured memtables: at most " in told
-        assert "do kstoolkit profile bounded_memory --total 64MiB" in told
+        assert "evidence by the formula, memtables " in told
+        assert "do bound them together, by a class for rocksdb.config.setter" in told
+        assert "run kstoolkit profile bounded_memory --total 64MiB" in told
         assert "see https://github.com/facebook/rocksdb/wiki/Memory-usage-in-RocksDB" in told

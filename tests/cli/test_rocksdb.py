@@ -102,7 +102,7 @@ def test_advice_shows_evidence_and_names_what_was_not_judged(made: Path) -> None
     answer = given("advice", made, "--bound-bytes", 1 << 20)
     assert answer.code == 0
     assert answer.out.startswith("memory over the bound: more than 1.0 MiB may be taken\n")
-    assert "  measured: formula_at_most_bytes: 68.3 MiB (formula)\n" in answer.out
+    assert "  evidence: formula_at_most_bytes: 68.3 MiB (formula)\n" in answer.out
     silent = answer.err.splitlines()
     assert any("low bloom usefulness" in line and "counters" in line for line in silent)
     assert all(line.startswith("Not judged: ") for line in silent)
@@ -137,7 +137,7 @@ def test_what_nothing_but_the_engine_s_default_tells_says_so() -> None:
     assert cache.startswith("    block cache: at most 50.0 MiB")
     assert "inferred from profile 'kafka_streams'" in cache
     answer = given("advice", segment, "--bound-bytes", 1 << 20)
-    assert "measured: inferred_block_cache_bytes: 50.0 MiB (formula)" in answer.out
+    assert "evidence: inferred_block_cache_bytes: 50.0 MiB (formula)" in answer.out
 
 
 def test_a_floor_and_a_ceiling_are_told_apart(made: Path) -> None:

@@ -111,7 +111,7 @@ def test_more_than_the_bound_is_urgent_and_what_fits_is_not() -> None:
     assert needed is not None
     tight = checkup(SAMPLE, bound_bytes=needed - 1)
     assert [each.rule for each in tight.steps if each.is_urgent] == ["memory over the bound"]
-    assert "bounded_memory" in tight.steps[0].change
+    assert "bounded_memory" in tight.steps[0].command
     assert not checkup(SAMPLE, bound_bytes=needed).is_urgent
 
 

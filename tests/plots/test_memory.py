@@ -57,7 +57,7 @@ def test_each_term_of_the_formula_is_a_part_as_long_as_it_is_large() -> None:
     assert texts(axes) == ["26.7 GiB"]
     assert seen(axes).replace("\n", " ") == (
         "RocksDB needs at most 26.7 GiB for 120 instances, "
-        "most of it for pinned by iterators: 15.0 GiB"
+        "the largest part for pinned by iterators: 15.0 GiB"
     )
 
 

@@ -23,7 +23,7 @@ from kstoolkit.report.report import Report
 from kstoolkit.rocksdb.memory.planning import plan_memory
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.views.parts import source
-from kstoolkit.views.records import label_of, text_of, told_of
+from kstoolkit.views.records import label_of, printed, told_of
 from tests.findings.made import CEILING, HOUR, START, UNKNOWN, finding, findings
 from tests.report.made import made_run
 from tests.report.pages import HOSTILE, Page, check_harmless
@@ -107,7 +107,10 @@ def test_real_records_state_the_facts_of_their_text(record: Any) -> None:
     page = page_of(record)
     figures = record.figures() if isinstance(record, Record) else []
     assert "block_cache_bytes=" not in page.text
-    told = [text_of(each).removeprefix("unknown (").removesuffix(")") for each in figures]
+    told = [
+        printed(each.value, each.name) if each.why_unknown is None else each.why_unknown
+        for each in figures
+    ]
     assert [each for each in told if each not in page.text] == []
 
 

@@ -276,12 +276,12 @@ def test_dead_letters_say_where_they_came_from_as_a_reader_elsewhere_may_see_it(
     assert "no_user · data/a.json · batch 7" in page_of(made.run).text
 
 
-def test_ten_dead_letters_are_shown_at_most_and_each_reason_is_among_them(made: Made) -> None:
+def test_three_dead_letters_are_shown_or_one_of_each_reason(made: Made) -> None:
     made.statistics(dead_letters={"no_user": 3_000, "bad_time": 1})
     made.letters(["no_user"] * 3_000 + ["bad_time"])
     page = page_of(made.run)
     shown = re.findall("<pre[^>]*>(.*?)</pre>", page.html)
-    assert shown == ["no_user 0", "bad_time 3000", *(f"no_user {n}" for n in range(1, 9))]
+    assert shown == ["no_user 0", "bad_time 3000", "no_user 1"]
 
 
 def test_the_time_covered_is_that_of_the_shortest_windows(made: Made) -> None:

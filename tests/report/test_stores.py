@@ -15,7 +15,7 @@ from kstoolkit.report import stores
 from kstoolkit.report.report import Report
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.stores.rows.statestore import StateStore
-from kstoolkit.views.records import label_of, text_of, told_of
+from kstoolkit.views.records import label_of, printed, told_of
 from tests.changelog.changelogs import HOUR, MINUTE, write
 from tests.replica.replicas import restored
 from tests.report.pages import Page, check_harmless
@@ -73,7 +73,7 @@ def test_a_store_at_a_path_is_told_from_its_place_to_its_rows(store: Path) -> No
         verdict = kst.growth(opened).verdict
     for figure in figures:
         if isinstance(figure.value, int | float) and figure.name != "copied_bytes":
-            assert f"{label_of(figure.name)}{text_of(figure)}" in page.text
+            assert f"{label_of(figure.name)}{printed(figure.value, figure.name)}" in page.text
     assert all(sentence in page.text for sentence in verdict)
     assert "First 50 rows shown, of more" in page.text
     assert "user-000" in page.text

@@ -77,7 +77,7 @@ class Advice(Record):
         return "\n".join(
             (
                 f"{self.rule}{whose}: {self.symptom}",
-                *(f"  measured: {each}" for each in self.evidence),
+                *(f"  evidence: {each}" for each in self.evidence),
                 f"  set: {self.option}: {self.direction}",
                 f"  expect: {self.effect}",
                 f"  cost: {self.cost}",

@@ -43,6 +43,7 @@ _ABOUT = ", about"
 _PINNED = "pinned by iterators"
 _MEMTABLES = ("write_buffer_size", "max_write_buffer_number")
 _NO_DATA = "keys, key_bytes and value_bytes are not given"
+_MOSTLY = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +337,15 @@ class MemoryPlan(Record):
     def under(self, profile: Profile) -> MemoryPlan:
         """Return the plan of the same stores under another profile."""
         return plan_memory(**{**self.given, "profile": profile})
+
+    @property
+    def mostly_for(self) -> str:
+        """What takes the largest part, as the end of a sentence; empty if nothing is known."""
+        largest = max(self.terms, key=lambda each: each.total_bytes or 0)
+        if not (size := largest.total_bytes):
+            return ""
+        what = "most of it" if size > _MOSTLY * self.total_bytes else "the largest part"
+        return f", {what} for {largest.term}: {format_bytes(size)}"
 
     @property
     def is_ceiling(self) -> bool:
