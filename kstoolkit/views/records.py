@@ -61,8 +61,10 @@ def printed(value: object, name: str = "") -> str:
     --------
     >>> printed(3 << 20, "size_bytes"), printed(1234.5), printed(None), printed(b"a\x00")
     ('3.0 MiB', '1,234', 'none', '6100')
-    >>> printed(("a", 2)), printed({"x": 1.5})
-    ('a, 2', 'x: 1.5')
+    >>> printed(("a", 2)), printed({"x": 1.5}), printed(90_000, "took_ms")
+    ('a, 2', 'x: 1.5', '90.0 s')
+    >>> printed(3 << 20, "read_bytes_per_second"), printed(1_700_005_380_000, "start_ms")
+    ('3.0 MiB a second', '2023-11-14 23:43:00 UTC')
     """
     if isinstance(value, Record | Records):
         return told_of(value)

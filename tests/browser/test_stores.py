@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,6 +72,9 @@ def test_a_store_is_found_and_looked_into_by_mouse(
         expect(tree(panel)).to_have_count(9)
         panel.get_by_role("searchbox", name="Search Stores").fill("users")
         expect(panel.get_by_text("1 of 3 stores")).to_be_visible()
+        sizes = tree(panel).locator(".c-size")
+        expect(sizes.first).to_have_text("")  # a group's is that of all in it, found or not
+        expect(sizes.last).to_have_text(re.compile("iB$"))
         tree(panel).filter(has_text="users").click()
         expect(panel.get_by_text("451", exact=True)).to_be_visible()
         screenshot(page, "store-overview")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -111,7 +112,10 @@ def test_more_than_the_bound_is_urgent_and_what_fits_is_not() -> None:
     assert needed is not None
     tight = checkup(SAMPLE, bound_bytes=needed - 1)
     assert [each.rule for each in tight.steps if each.is_urgent] == ["memory over the bound"]
-    assert "bounded_memory" in tight.steps[0].command
+    command = shlex.split(tight.steps[0].command)
+    setter = given(*command[1:])
+    assert (command[0], setter.code) == ("kstoolkit", 0)
+    assert "implements RocksDBConfigSetter" in setter.out
     assert not checkup(SAMPLE, bound_bytes=needed).is_urgent
 
 
@@ -130,6 +134,7 @@ def test_the_command_ends_with_3_if_something_is_urgent(state: Path, tmp_path: P
     assert (found["is_urgent"], found["bound_bytes"]) == (True, 1 << 20)
     assert found["steps"][0]["rule"] == "memory over the bound"
     assert "memory over the bound" in page.read_text()
+    assert "--bound 1MiB --html" in page.read_text()
     assert given("checkup", str(state), "--bound", "1zB").code == 2
     assert given("checkup", str(state / "nowhere")).code == 2
 

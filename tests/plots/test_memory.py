@@ -7,6 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.operations.checkup import checkup
 from kstoolkit.operations.sparkmemory import (
     ExecutorMemory,
     JavaMemory,
@@ -138,6 +139,17 @@ def test_the_terms_alone_are_rows_with_their_products() -> None:
     assert texts(axes)[0] == "5.6 GiB = 120 x 48.0 MiB"
     assert axes.get_legend() is None
     assert stays_inside(axes)
+
+
+def test_what_an_application_may_take_stands_against_its_bound() -> None:
+    state = "data/stores/kafka-streams/small-main-4_3_1"
+    for bound, wants in ((64 << 20, "64.0 MiB"), (9 << 30, "9.0 GiB")):
+        axes: Any = drawn(checkup(state, bound_bytes=bound, restore_bytes_per_second=1).plot())
+        (line,) = axes.lines
+        assert {*line.get_xdata()} == {bound}
+        assert axes.get_xlim()[1] > bound
+        assert f"bound: {wants}" in texts(axes)
+    assert not drawn(checkup(state, restore_bytes_per_second=1).plot()).lines
 
 
 def test_a_process_shows_its_share_of_what_it_has() -> None:

@@ -187,7 +187,11 @@ def test_how_often_it_looks_can_be_changed_while_it_waits(ended: Run) -> None:
     with RunMonitor(ended, seconds=3600) as monitor:
         monitor.look()
         first = monitor.status
-        monitor.set(0.2)
+        for typed in ("soon", "nan", "0", "1e9"):
+            monitor._heard({"field": ["every", "every", typed]})
+            assert "seconds" in said(monitor)
+        monitor._heard({"field": ["every", "every", "0.2"]})
+        assert monitor.face.part("every")["fields"][0]["value"] == "0.2"
         until(lambda: monitor.status is not first, "another look", seconds=10)
         seen = monitor.status
         until(lambda: monitor.status is not seen, "one more", seconds=10)

@@ -279,6 +279,13 @@ def test_the_tree_groups_what_is_found(opened: Callable[..., StorePanel], tmp_pa
     assert panel.face.part("tabs")["tabs"][1]["name"] == "Checkup"
     press(panel, "tabs", "Checkup")
     assert "3 stores in" in panel.static_html()
+    assert "memory over the bound" not in panel.static_html()
+    over = "memory over the bound"
+    for typed, says in (("1 MiB", over), ("much", "is no size"), ("", "3 stores in")):
+        panel._heard({"field": ["form", "bound", typed]})
+        panel.wait()
+        assert says in panel.static_html()
+        assert panel.face.part("form")["fields"][0]["value"] == typed
     click(panel, "tree", lines(panel).index("query") + 2)
     rows_of(panel)
     assert [row["key: user"] for row in panel.page] == ["Cy", "Dee", "Anna", "Aaron"]
