@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-PAGES = [
+    from playwright.sync_api import Browser, Locator, Page
+
+    from tests.browser.jupyterlab import Lab
+
+PAGES: list[Any] = [
     (1280, False),
     (740, True),
     *(
-        pytest.param(width, dark, marks=pytest.mark.long)
+        pytest.param((width, dark), marks=pytest.mark.long)
         for width, dark in ((1280, True), (800, False), (800, True), (740, False))
     ),
 ]
@@ -33,3 +39,36 @@ def serious(page: Page, scope: str) -> list[str]:
     page.evaluate(f"() => {{ {script} }}")
     found: list[str] = page.evaluate(_ASK, scope)
     return found
+
+
+@contextmanager
+def judged(
+    lab: Lab,
+    browser: Browser,
+    screenshot: Callable[[Page, str], Path],
+    name: str,
+    page_is: tuple[int, bool],
+) -> Iterator[tuple[Page, Locator]]:
+    """Give the page of a notebook that was written, run, and its panel; then judge how that looks.
+
+    No script of the data may have run, the panel fits, and nothing is serious by another's rules.
+    """
+    width, dark = page_is
+    with lab.opened(browser, f"{name}.ipynb", dark=dark, width=width) as page:
+        page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
+        lab.run_all(page)
+        panel = page.locator(".kst-panel")
+        yield page, panel
+        whole(page, panel)
+        screenshot(page, f"{name}-{width}-{'dark' if dark else 'light'}")
+        assert panel.evaluate("e => e.scrollWidth - e.clientWidth") <= 1
+        assert serious(page, ".kst-view") == []
+
+
+def whole(page: Page, panel: Locator) -> None:
+    """Make the page so high that all of a panel is seen."""
+    size, box = page.viewport_size, panel.bounding_box()
+    assert size is not None
+    assert box is not None
+    page.set_viewport_size({"width": size["width"], "height": int(box["height"]) + 420})
+    panel.scroll_into_view_if_needed()

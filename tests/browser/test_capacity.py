@@ -7,9 +7,8 @@ import pytest
 from playwright.sync_api import expect
 
 import kstoolkit as kst
-from tests.browser.judged import PAGES, serious
+from tests.browser.judged import PAGES, judged
 from tests.browser.names import focusable
-from tests.browser.test_runmonitor import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,22 +63,13 @@ def test_what_decides_is_told_at_each_rate_by_slider_by_arrows_and_by_a_click(
         assert not [role for role, name in focusable(page) if not name]
 
 
-@pytest.mark.parametrize(("width", "dark"), PAGES)
+@pytest.mark.parametrize("page_is", PAGES)
 def test_it_fits_and_nothing_is_serious_by_another_s_judgement(
     lab: Lab,
     browser: Browser,
     screenshot: Callable[[Page, str], Path],
-    *,
-    width: int,
-    dark: bool,
+    page_is: tuple[int, bool],
 ) -> None:
-    name = f"capacity-{width}-{'dark' if dark else 'light'}"
-    lab.write(f"{name}.ipynb", [CELL])
-    with lab.opened(browser, f"{name}.ipynb", dark=dark, width=width) as page:
-        lab.run_all(page)
-        panel = page.locator(".kst-panel")
+    lab.write("capacity-looks.ipynb", [CELL])
+    with judged(lab, browser, screenshot, "capacity-looks", page_is) as (_, panel):
         expect(panel.locator(".chart")).to_be_visible()
-        whole(page, panel)
-        screenshot(page, name)
-        assert panel.evaluate("e => e.scrollWidth - e.clientWidth") <= 1
-        assert serious(page, ".kst-view") == []

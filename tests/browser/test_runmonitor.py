@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 import kstoolkit as kst
 from kstoolkit.pipeline.batches import MicroBatch
-from tests.browser.judged import PAGES, serious
+from tests.browser.judged import PAGES, judged, serious
 from tests.pipeline.harness import write_lines
 from tests.plots.made import HOSTILE, add_batch, add_findings, add_letters, found, made_run
 
@@ -225,22 +225,16 @@ def test_courses_and_all_else_are_gone_through_by_keyboard(
         assert page.evaluate(cell) == before
 
 
-@pytest.mark.parametrize(("width", "dark"), PAGES)
+@pytest.mark.parametrize("page_is", PAGES)
 def test_it_fits_and_nothing_is_serious_by_another_s_judgement(
     lab: Lab,
     browser: Browser,
     screenshot: Callable[[Page, str], Path],
     tmp_path: Path,
-    *,
-    width: int,
-    dark: bool,
+    page_is: tuple[int, bool],
 ) -> None:
-    name = f"monitor-{width}-{'dark' if dark else 'light'}"
-    watched(lab, tmp_path, f"{name}.ipynb")
-    with lab.opened(browser, f"{name}.ipynb", dark=dark, width=width) as page:
-        page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
-        lab.run_all(page)
-        panel = page.locator(".kst-panel")
+    watched(lab, tmp_path, "monitor-looks.ipynb")
+    with judged(lab, browser, screenshot, "monitor-looks", page_is) as (_, panel):
         people(panel).locator(".body [role=row]").first.click()
         expect(panel.locator("p.large bdi").first).to_have_text(HOSTILE[1])
         panel.get_by_role("button", name="it has no time").click()
@@ -251,17 +245,3 @@ def test_it_fits_and_nothing_is_serious_by_another_s_judgement(
         assert box is not None
         rates.hover(position={"x": box["width"] * 0.5, "y": 10})
         expect(panel.get_by_role("tooltip")).to_have_text("2023-11-14 22:13:22 UTC: 2,400")
-        whole(page, panel)
-        screenshot(page, name)
-        wide = panel.evaluate("e => e.scrollWidth - e.clientWidth")
-        assert wide <= 1
-        assert serious(page, ".kst-view") == []
-
-
-def whole(page: Page, panel: Locator) -> None:
-    """Make the page so high that all of a panel is seen."""
-    size, box = page.viewport_size, panel.bounding_box()
-    assert size is not None
-    assert box is not None
-    page.set_viewport_size({"width": size["width"], "height": int(box["height"]) + 420})
-    panel.scroll_into_view_if_needed()
