@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -271,6 +272,12 @@ def opener(part: set[int], told: set[int]) -> int:
     return min(part, key=lambda hour: (reach(hour, told)[0], hour))
 
 
+@cache
+def ids_of_hours() -> dict[int, str]:
+    """Return the name that an incident has of each hour that it may be opened by."""
+    return {hour: incidents_of(told([at(hour)]), reached_ms=0)[0].id for hour in range(241)}
+
+
 @given(
     st.lists(st.lists(st.integers(0, 240), max_size=4), min_size=1, max_size=6), st.integers(1, 4)
 )
@@ -280,7 +287,7 @@ def test_ids_and_hours_are_those_of_a_plain_replay(batches: list[list[int]], gap
     states = found.table["state"].to_pylist()
     of_each = states_of(tables, gap=f"{gap} hours", reached_ms=50 * HOUR)
     assert of_each == {state: states.count(state) for state in STATES}
-    names = {hour: incidents_of(told([at(hour)]), reached_ms=0)[0].id for hour in range(241)}
+    names = ids_of_hours()
     lasting = {
         (each.id, frozenset(int(row.window_start_ms) // HOUR for row in each.findings))
         for each in found
