@@ -149,7 +149,7 @@ def cards(
             still = strips(history, axis, story.incidents)
             zoom = [axis.since_ms, axis.until_ms]
             drawn = living(still, moving(history, story.first) | {"zoom": zoom})
-        sections.append(_card(number, story, drawn, ranks.get(story.first.user, Html())))
+        sections.append(_card(number, story, drawn, ranks.get(story.first.user)))
     return tuple(sections)
 
 
@@ -172,12 +172,11 @@ def _around(story: Story, span: Span | None) -> Axis:
     return Axis(max(since_ms - _AROUND_MS, first), min(until_ms + _AROUND_MS, last))
 
 
-def _rank(row: Any, total: int) -> Html:
-    said = f"No. {format_count(row.Index + 1)} of {counted(total, 'users')} by score, "
-    return element("p", said, f"{row.score:.2f}: ", sentence(row.reason), class_="line")
+def _rank(row: Any, total: int) -> str:
+    return f"No. {format_count(row.Index + 1)} of {counted(total, 'users')}, {row.score:.2f}"
 
 
-def _card(number: int, story: Story, drawn: Html, rank: Html) -> Section:
+def _card(number: int, story: Story, drawn: Html, rank: str | None) -> Section:
     first, total = story.first, story.total
     what, *others = first.actions
     more = f" and {counted(len(others), 'others')}" if others else ""
@@ -201,15 +200,17 @@ def _card(number: int, story: Story, drawn: Html, rank: Html) -> Section:
     )
 
 
-def _evidence(story: Story, rank: Html) -> Html:
-    """Return what a card folds: incidents' facts, their windows if several, how users rank."""
+def _evidence(story: Story, rank: str | None) -> Html:
+    """Return what a card folds: incidents' facts, and how the user ranks; windows, if several."""
     every = Findings(pa.concat_tables([each.findings.table for each in story.incidents]))
-    about = [
-        facts((what, isolated(said, 300)) for what, said in each.facts() if what not in _SAID)
+    told = [
+        [(what, said) for what, said in each.facts() if what not in _SAID]
         for each in story.incidents
     ]
+    told[0] += [("by score", rank)] * (rank is not None)
+    about = [facts((what, isolated(said, 300)) for what, said in each) for each in told]
     windows = [evidence_table(list(every.top(20)), len(every))] if len(every) > 1 else []
-    return element("details", element("summary", "Evidence"), *about, *windows, rank)
+    return element("details", element("summary", "Evidence"), *about, *windows)
 
 
 class _ReadOnce:

@@ -233,7 +233,7 @@ def test_users_with_the_highest_scores_are_told_on_their_card_or_in_the_appendix
     made.findings([unusual("Anna", -9)])
     (place,) = scores.index[scores["user"] == "Anna"]
     page = page_of(made.run)
-    assert f"No. {place + 1} of 2 users by score, " in page.text.partition("Appendix")[2]
+    assert f"by scoreNo. {place + 1} of 2 users, " in page.text.partition("Appendix")[2]
     listed = page.html.partition('id="scores"')[2].partition("</section>")[0]
     assert ("Bo" in listed, "Anna" in listed) == (True, False)
 
