@@ -141,7 +141,8 @@ def _trials(found: Comparison, of: dict[str, Course], state: str) -> Part:
 
 
 def _numbers(name: str, values: list[Any], texts: list[str]) -> Part:
-    return {"kind": "number", "name": name, "label": name, "values": values, "texts": texts}
+    made = {"kind": "number", "name": name, "label": name, "values": values, "texts": texts}
+    return made | {"width": parts.width_of(name, texts)}
 
 
 def _levels(found: Comparison, of: dict[str, Course], at_ms: float) -> Part:
