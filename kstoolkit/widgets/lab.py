@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     Course = list[list[Moment]]
 
 
+_PLACES = (
+    *("workload", "profiles", "run", "said", "least", "courses", "step", "levels", "trials"),
+)
 _COURSES = (
     *("disk_bytes", "write_amplification", "written_per_user_byte", "level0_files"),
     *("pending_compaction_bytes", "stall_ms", "memtable_bytes", "block_cache_bytes"),
@@ -221,18 +224,7 @@ class CompactionLab(Panel):
         own: dict[str, str | Profile] = {each.name: each for each in begun}
         self._offered = own | {name: name for name in names if name not in own}
         self._chosen = [*own]
-        places = (
-            "workload",
-            "profiles",
-            "run",
-            "said",
-            "least",
-            "courses",
-            "step",
-            "levels",
-            "trials",
-        )
-        self.face = Face([places], self._heard)
+        self.face = Face([_PLACES], self._heard)
         self._trying = _Trying(given, self._tell, self._conclude)
         self._looking = Background(self._tell)
         super().__init__("Compaction lab", [self.face], self._static)

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 FIRST_LOOK_SECONDS = 0.6
 """How long a cell may wait, so that its saved picture shows more than that it is being read."""
 
-
 _LONGEST_WAIT_SECONDS = 10
 
 
@@ -105,12 +104,17 @@ class Background:
             thread.join(seconds)
 
     def _run(self, job: Callable[[Event], object], stop: Event) -> None:
-        try:
-            job(stop)
-        except KstoolkitError as error:
-            self._tell(str(error))
-        except Exception as error:  # noqa: BLE001 - nobody else would ever see it
-            self._tell(f"{type(error).__name__}: {error}")
+        _telling(self._tell, lambda: job(stop))
+
+
+def _telling(tell: Callable[[str], object], job: Callable[[], object]) -> None:
+    """Do a job of a thread; say why it failed, which nobody else would ever see."""
+    try:
+        job()
+    except KstoolkitError as error:
+        tell(str(error))
+    except Exception as error:  # noqa: BLE001 - as above
+        tell(f"{type(error).__name__}: {error}")
 
 
 class Newest:
@@ -122,17 +126,16 @@ class Newest:
         self._asked: Callable[[], object] | None = None
         self._idle, self._closed = Event(), False
         self._idle.set()
-        self._background = Background(tell)
+        self._thread: Thread | None = None
 
     def ask(self, job: Callable[[], object]) -> None:
         """Have a job done, instead of one that waits."""
         with self._lock:
             self._asked = None if self._closed else job
-            begins = self._idle.is_set() and self._asked is not None
-            if begins:
+            if self._idle.is_set() and self._asked is not None:
                 self._idle.clear()
-        if begins:
-            self._begin()
+                self._thread = Thread(target=self._work, daemon=True)
+                self._thread.start()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until nothing is left to do, not longer than told; return whether that is so."""
@@ -142,25 +145,17 @@ class Newest:
         """Take no more jobs, and wait for the one that runs."""
         with self._lock:
             self._asked, self._closed = None, True
-        self._background.stop()
+        if self._thread is not current_thread():
+            self.wait(_LONGEST_WAIT_SECONDS)
 
-    def _begin(self) -> None:
-        # Another one each time: the thread of the one before may be just about to end.
-        self._background = Background(self._tell_and_go_on)
-        self._background.start(self._work)
-
-    def _work(self, _: Event) -> None:
+    def _work(self) -> None:
         while True:
             with self._lock:
                 job, self._asked = self._asked, None
                 if job is None:
                     self._idle.set()
                     return
-            job()
-
-    def _tell_and_go_on(self, why: str) -> None:
-        self._tell(why)
-        self._begin()
+            _telling(self._tell, job)
 
 
 _STYLE = """
