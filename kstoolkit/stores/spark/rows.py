@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import ReadAs, SerdeLike
     from kstoolkit.stores.rows.rows import DecodedRows
+    from kstoolkit.stores.spark.state import PartitionState
 
 
 class SparkRows(Rows):
@@ -228,20 +229,6 @@ def _by_family(cells: ByteColumn, serdes: Mapping[int, Serde]) -> Decoded:
     return Decoded(values, problems)
 
 
-class OpenState(Protocol):
-    """The state of a partition, open: its rows as they lie on disk."""
-
-    @property
-    def families(self) -> dict[str, int]:
-        """The numbers of the column families by their names; none in a store without."""
-
-    def rows(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Yield keys and values in the order of keys, those that begin with ``prefix``."""
-
-    def close(self) -> None:
-        """Close it; a second time does nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class PartitionRows:
     """One store of one partition, and the families whose rows are wanted, by their names on disk.
@@ -251,7 +238,7 @@ class PartitionRows:
     """
 
     partition: int
-    opened: Callable[[], OpenState]
+    opened: Callable[[], PartitionState]
     layout: Callable[[dict[str, int]], StoreLayout]
     wanted: Mapping[str, Family]
 
@@ -295,7 +282,9 @@ class SparkSource:
             with closing(state) if self.is_whole else nullcontext():
                 yield from self._of_part(part, state, asked)
 
-    def _of_part(self, part: PartitionRows, state: OpenState, asked: Asked) -> Iterator[RowColumns]:
+    def _of_part(
+        self, part: PartitionRows, state: PartitionState, asked: Asked
+    ) -> Iterator[RowColumns]:
         layout = part.layout(state.families)
         on_disk = [each for each in layout.families if each.name in part.wanted]
         # A family that is newer than the version has no rows in it.

@@ -1,31 +1,34 @@
-"""A store of Spark's in a checkpoint, at one version, whose rows can be read."""
+"""A store of Spark's in a checkpoint, at one version, whose rows can be read.
+
+All stores of an operator are read as one, each a column family: a stream-stream join of state
+formats 3 and 4 keeps in column families of one store what one of 1 and 2 keeps in four stores.
+How many keys there are is told as far as snapshots tell: Spark counts when it writes one.
+"""
 
 from __future__ import annotations
 
 import weakref
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.records import counted
+from kstoolkit.records import Record, Source, counted, of_source
 from kstoolkit.rocksdb.faults import ColumnFamilyError, StoreClosedError
 from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs, Rows
+from kstoolkit.stores.spark.checkpoint import counted_keys, kind_of
 from kstoolkit.stores.spark.rows import (
     FamilySerdes,
+    PartitionRows,
     SomeOfKey,
     SparkRows,
     SparkSource,
     is_some_of_key,
 )
-from kstoolkit.stores.spark.state import (
-    NO_LOG,
-    WHERE_IT_IS,
-    DescribedStore,
-    KeyCount,
-    opened_snapshot,
-)
+from kstoolkit.stores.spark.state import NO_LOG, WHERE_IT_IS, StoreVersion, opened_snapshot
 from kstoolkit.stores.views import HasViews
+from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,13 +36,54 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.formats.serdes import Serde
+    from kstoolkit.formats.spark.logs import FamilySchema, OperatorMetadata
     from kstoolkit.formats.spark.rows import Family
     from kstoolkit.rocksdb.store import Store
-    from kstoolkit.stores.spark.checkpoint import SparkPlace
-    from kstoolkit.stores.spark.state import PartitionState, StoreVersion
+    from kstoolkit.stores.spark.checkpoint import Chain, SparkPlace
+    from kstoolkit.stores.spark.state import PartitionState
 
 
-class SparkStore(DescribedStore, HasViews, HasRows):
+@dataclass(frozen=True, slots=True, repr=False)
+class KeyCount(Record):
+    """How many keys a state had when its latest snapshots were written.
+
+    Parameters
+    ----------
+    num_keys, num_internal_keys
+        Keys of the user's (a list is one, however many rows it has), and the operator's own.
+    version, is_current
+        The version that was counted, of the oldest of the snapshots; whether all are of the version
+        that was asked for: then nothing has changed since.
+
+    Examples
+    --------
+    >>> KeyCount(1_234, 0, version=7, is_current=False)
+    KeyCount(1,234 keys at version 7, and what changed since)
+    """
+
+    num_keys: int | None = of_source(Source.STORE)
+    num_internal_keys: int | None = of_source(Source.STORE)
+    version: int | None = of_source(Source.STORE)
+    is_current: bool | None = of_source(Source.STORE)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        if self.num_keys is None:
+            return f"KeyCount(unknown: {self.unknown.get('num_keys', 'not told')})"
+        since = "" if self.is_current else ", and what changed since"
+        return f"KeyCount({format_count(self.num_keys)} keys at version {self.version}{since})"
+
+
+def _unknown(why: str) -> KeyCount:
+    names = ("num_keys", "num_internal_keys", "version", "is_current")
+    return KeyCount(None, None, None, None, dict.fromkeys(names, why))
+
+
+_NO_SNAPSHOT = "version {} of {} is made of changes alone, which count nothing"
+_NO_COUNT = "{} does not count its keys: only RocksDB's snapshots do, unless told not to"
+
+
+class SparkStore(HasViews, HasRows):
     """A store of an operator of Spark's, of one partition or of all, as it was after a batch.
 
     Made by :func:`kstoolkit.open_store`, closed by ``with``. Keys and values are read by the
@@ -71,12 +115,69 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         read_as: ReadAs | None = None,
         scratch: str | PathLike[str] | None = None,
     ) -> None:
-        super().__init__(place, place.chosen(version))
+        self.place, self.path, self.version = place, place.path, place.chosen(version)
+        self._stores = [StoreVersion(place.operator, name, self.version) for name in place.stores]
         self.read_as = read_as or ReadAs()
         self._scratch = scratch
         self._others: weakref.WeakSet[SparkStore] = weakref.WeakSet()
         self._held: dict[str, PartitionState] = {}
         self._is_closed = False
+
+    @property
+    def name(self) -> str:
+        """What it is called: ``"default"`` if the operator has no other store."""
+        return self._stores[0].store if self._is_one else self.operator.name
+
+    @property
+    def batch(self) -> int:
+        """The micro-batch that left the state as it is here."""
+        return self.version - 1
+
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions that are read."""
+        return self.place.partitions
+
+    @cached_property
+    def versions(self) -> list[int]:
+        """The versions that can be read, the oldest first."""
+        return self.place.versions()
+
+    @property
+    def operator(self) -> OperatorMetadata:
+        """What the operator says of itself."""
+        return self._stores[0].operator
+
+    @property
+    def schema(self) -> list[FamilySchema]:
+        """The columns of keys and values, of each column family, or of each store."""
+        if self._is_one:
+            return self._stores[0].schema
+        return [replace(schema, name=at.store) for at in self._stores for schema in at.schema]
+
+    @cached_property
+    def families(self) -> dict[str, Family]:
+        """The column families by name; ``"default"`` alone in a store without others.
+
+        Of several stores, each store is one.
+        """
+        if self._is_one:
+            return self._stores[0].families
+        return {
+            at.store: replace(family, name=at.store, number=number)
+            for number, at in enumerate(self._stores)
+            for family in at.families.values()
+        }
+
+    @property
+    def kind(self) -> str:
+        """What a person calls it, such as ``"windowed aggregation"``."""
+        return kind_of(self.operator, self._stores[0].store if self._is_one else "", self.schema)
+
+    @property
+    def watermark_ms(self) -> int:
+        """The watermark that the batch ran with, epoch ms UTC."""
+        return self._stores[0].log.watermark_ms
 
     @cached_property
     def source(self) -> SparkSource:
@@ -239,7 +340,13 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         return SparkRows(found, source.extra_columns)
 
     def _source(self, families: list[Family]) -> SparkSource:
-        parts = self._parts(self._opened, families)
+        wanted = {each.name: each for each in families}
+        parts = [
+            PartitionRows(partition, partial(self._opened, at, partition), at.layout, on_disk)
+            for at in self._stores
+            if (on_disk := self._on_disk(at, wanted))
+            for partition in self.partitions
+        ]
         is_whole = self.place.partition is None
         return SparkSource(self.name, parts, tuple(families), is_whole)
 
@@ -261,3 +368,37 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         if self._is_closed:
             message = f"The store {self.path} is closed."
             raise StoreClosedError(message, hint="Open it again.")
+
+    @property
+    def _is_one(self) -> bool:
+        return len(self._stores) == 1
+
+    def _on_disk(self, at: StoreVersion, wanted: dict[str, Family]) -> dict[str, Family]:
+        """Return the wanted families of a store by the names that they have there."""
+        if self._is_one:
+            return wanted
+        return {name: wanted[at.store] for name in at.families if at.store in wanted}
+
+    def _key_count(self) -> KeyCount:
+        """Return how many keys there are, by the snapshots that the version is made of.
+
+        Changelogs count nothing: what they changed since a snapshot is not in the figure.
+        """
+        keys = internal = 0
+        oldest = self.version
+        for (at, partition), chain in self._chains.items():
+            if chain.snapshot is None:
+                folder = at.folder.folder(partition, at.store)
+                return _unknown(_NO_SNAPSHOT.format(self.version, folder))
+            counted = counted_keys(chain.snapshot)
+            if counted is None:
+                return _unknown(_NO_COUNT.format(chain.snapshot))
+            keys, internal = keys + counted[0], internal + counted[1]
+            oldest = min(oldest, self.version - len(chain.changes))
+        return KeyCount(keys, internal, oldest, is_current=oldest == self.version)
+
+    @cached_property
+    def _chains(self) -> dict[tuple[StoreVersion, int], Chain]:
+        """What makes up the state of each store and partition."""
+        parts = product(self._stores, self.partitions)
+        return {(at, partition): at.chain(partition) for at, partition in parts}

@@ -1,8 +1,5 @@
 """A store in a checkpoint at one version: what the checkpoint says of it, and its state, opened.
 
-All stores of an operator are read as one, each a column family: a stream-stream join of state
-formats 3 and 4 keeps in column families of one store what one of 1 and 2 keeps in four stores.
-
 A partition's state is a snapshot of a RocksDB, and the changes since. The snapshot is unpacked into
 a scratch folder, where links lead to its SST files, held open, and all else is small and written
 anew: so nothing in the checkpoint changes, whatever RocksDB does with the folder. What it takes is
@@ -13,8 +10,6 @@ scratch folder, the latest of each key: memory holds a memtable, and of each fil
 compressed bytes and some megabytes of what they hold. What is kept of a key is a mark and bytes::
 
     =  the value    +  what is appended to the value that the snapshot has    -  it is gone
-
-How many keys there are is told as far as snapshots tell: Spark counts when it writes one.
 """
 
 from __future__ import annotations
@@ -24,9 +19,8 @@ import shutil
 import weakref
 from bisect import bisect_left, bisect_right
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import product
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +36,6 @@ from kstoolkit.formats.spark.statefiles import (
     read_snapshot,
     with_delimiter,
 )
-from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.faults import (
     DamagedStoreError,
     MissingFileError,
@@ -60,12 +53,10 @@ from kstoolkit.rocksdb.memory.planning import EngineUse
 from kstoolkit.rocksdb.opening import opened_as
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.rows.readable import say_damage
-from kstoolkit.stores.spark.checkpoint import StateFiles, counted_keys, kind_of, read_with
-from kstoolkit.stores.spark.rows import PartitionRows
-from kstoolkit.units import format_count
+from kstoolkit.stores.spark.checkpoint import StateFiles, read_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
     from datetime import tzinfo
     from os import PathLike
     from pathlib import Path
@@ -75,7 +66,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.statefiles import Snapshot, SnapshotFile
     from kstoolkit.moments import Moment
     from kstoolkit.rocksdb.log.storelog import StoreLog
-    from kstoolkit.stores.spark.checkpoint import Chain, OperatorFolder, SparkPlace
+    from kstoolkit.stores.spark.checkpoint import Chain, OperatorFolder
 
 
 WHERE_IT_IS = (
@@ -443,164 +434,3 @@ class StoreVersion:
         """Return what makes up a partition's state."""
         files = StateFiles.of(self.folder.folder(partition, self.store))
         return files.chain(self.number, self.folder.unique_id(partition, self.store, self.batch))
-
-
-class DescribedStore:
-    """A store, or all stores of an operator, at one version: what its checkpoint says of it.
-
-    Raises
-    ------
-    FormatError
-        By what asks for a file that is missing, damaged, or newer than what is known.
-    """
-
-    def __init__(self, place: SparkPlace, version: int) -> None:
-        self.place, self.path, self._version = place, place.path, version
-        self._stores = [StoreVersion(place.operator, name, version) for name in place.stores]
-
-    @property
-    def name(self) -> str:
-        """What it is called: ``"default"`` if the operator has no other store."""
-        return self._stores[0].store if self._is_one else self.operator.name
-
-    @property
-    def version(self) -> int:
-        """Which version of the state it is."""
-        return self._version
-
-    @property
-    def batch(self) -> int:
-        """The micro-batch that left the state as it is here."""
-        return self._version - 1
-
-    @property
-    def partitions(self) -> list[int]:
-        """The partitions that are read."""
-        return self.place.partitions
-
-    @cached_property
-    def versions(self) -> list[int]:
-        """The versions that can be read, the oldest first."""
-        return self.place.versions()
-
-    @property
-    def operator(self) -> OperatorMetadata:
-        """What the operator says of itself."""
-        return self._stores[0].operator
-
-    @property
-    def schema(self) -> list[FamilySchema]:
-        """The columns of keys and values, of each column family, or of each store."""
-        if self._is_one:
-            return self._stores[0].schema
-        return [replace(schema, name=at.store) for at in self._stores for schema in at.schema]
-
-    @cached_property
-    def families(self) -> dict[str, Family]:
-        """The column families by name; ``"default"`` alone in a store without others.
-
-        Of several stores, each store is one.
-        """
-        if self._is_one:
-            return self._stores[0].families
-        return {
-            at.store: replace(family, name=at.store, number=number)
-            for number, at in enumerate(self._stores)
-            for family in at.families.values()
-        }
-
-    @property
-    def kind(self) -> str:
-        """What a person calls it, such as ``"windowed aggregation"``."""
-        return kind_of(self.operator, self._stores[0].store if self._is_one else "", self.schema)
-
-    @property
-    def watermark_ms(self) -> int:
-        """The watermark that the batch ran with, epoch ms UTC."""
-        return self._stores[0].log.watermark_ms
-
-    @property
-    def _is_one(self) -> bool:
-        return len(self._stores) == 1
-
-    def _parts(
-        self, opened: Callable[[StoreVersion, int], PartitionState], families: Sequence[Family]
-    ) -> list[PartitionRows]:
-        """Return where the rows of some families lie, given what opens a store's partition."""
-        wanted = {each.name: each for each in families}
-        return [
-            PartitionRows(partition, partial(opened, at, partition), at.layout, on_disk)
-            for at in self._stores
-            if (on_disk := self._on_disk(at, wanted))
-            for partition in self.partitions
-        ]
-
-    def _on_disk(self, at: StoreVersion, wanted: dict[str, Family]) -> dict[str, Family]:
-        """Return the wanted families of a store by the names that they have there."""
-        if self._is_one:
-            return wanted
-        return {name: wanted[at.store] for name in at.families if at.store in wanted}
-
-    def _key_count(self) -> KeyCount:
-        """Return how many keys there are, by the snapshots that the version is made of.
-
-        Changelogs count nothing: what they changed since a snapshot is not in the figure.
-        """
-        keys = internal = 0
-        oldest = self._version
-        for (at, partition), chain in self._chains.items():
-            if chain.snapshot is None:
-                folder = at.folder.folder(partition, at.store)
-                return _unknown(_NO_SNAPSHOT.format(self._version, folder))
-            counted = counted_keys(chain.snapshot)
-            if counted is None:
-                return _unknown(_NO_COUNT.format(chain.snapshot))
-            keys, internal = keys + counted[0], internal + counted[1]
-            oldest = min(oldest, self._version - len(chain.changes))
-        return KeyCount(keys, internal, oldest, is_current=oldest == self._version)
-
-    @cached_property
-    def _chains(self) -> dict[tuple[StoreVersion, int], Chain]:
-        """What makes up the state of each store and partition."""
-        parts = product(self._stores, self.partitions)
-        return {(at, partition): at.chain(partition) for at, partition in parts}
-
-
-_NO_SNAPSHOT = "version {} of {} is made of changes alone, which count nothing"
-_NO_COUNT = "{} does not count its keys: only RocksDB's snapshots do, unless told not to"
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class KeyCount(Record):
-    """How many keys a state had when its latest snapshots were written.
-
-    Parameters
-    ----------
-    num_keys, num_internal_keys
-        Keys of the user's (a list is one, however many rows it has), and the operator's own.
-    version, is_current
-        The version that was counted, of the oldest of the snapshots; whether all are of the version
-        that was asked for: then nothing has changed since.
-
-    Examples
-    --------
-    >>> KeyCount(1_234, 0, version=7, is_current=False)
-    KeyCount(1,234 keys at version 7, and what changed since)
-    """
-
-    num_keys: int | None = of_source(Source.STORE)
-    num_internal_keys: int | None = of_source(Source.STORE)
-    version: int | None = of_source(Source.STORE)
-    is_current: bool | None = of_source(Source.STORE)
-    unknown: dict[str, str] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        if self.num_keys is None:
-            return f"KeyCount(unknown: {self.unknown.get('num_keys', 'not told')})"
-        since = "" if self.is_current else ", and what changed since"
-        return f"KeyCount({format_count(self.num_keys)} keys at version {self.version}{since})"
-
-
-def _unknown(why: str) -> KeyCount:
-    names = ("num_keys", "num_internal_keys", "version", "is_current")
-    return KeyCount(None, None, None, None, dict.fromkeys(names, why))
