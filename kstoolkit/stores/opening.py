@@ -142,7 +142,7 @@ def _opened_in_several(
     segments = segment_folders(folder)
     if segments is None:
         return None
-    return SegmentedStore.open(folder, segments, read_as, scratch=scratch)
+    return SegmentedStore(folder, segments, read_as, scratch=scratch)
 
 
 def _check_names(**names: object) -> None:

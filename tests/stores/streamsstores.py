@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rocksdict import Options, Rdict
 
+from kstoolkit.stores.rows.statestore import StorePart
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from kstoolkit.rocksdb.store import Store
@@ -54,15 +54,6 @@ def write_minutes(folder: Path, users: list[str], *, segments: int = 3) -> Path:
     return folder
 
 
-@dataclass(frozen=True, slots=True)
-class OpenPart:
-    """An open RocksDB as a part of a store's rows; ``span_ms`` as of a segment's windows."""
-
-    store: Store
-    span_ms: range | None = None
-
-    def opened(self) -> Store:
-        return self.store
-
-    def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-        return rows
+def open_part(store: Store, span_ms: range | None = None) -> StorePart:
+    """Return an open RocksDB as a part of a store's rows; ``span_ms`` as of a segment's windows."""
+    return StorePart(lambda: store, lambda rows: rows, span_ms)

@@ -13,14 +13,13 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from kstoolkit.errors import FormatError, InputError
+from kstoolkit.errors import FormatError
 from kstoolkit.formats.streams.places import segment_interval_ms, segment_start_ms
 from kstoolkit.rocksdb.faults import NoStoreError, StoreClosedError, translated
-from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.places import (
@@ -31,7 +30,7 @@ from kstoolkit.stores.discovery.places import (
     use_of_streams,
 )
 from kstoolkit.stores.rows.readable import HasRows, LeftOut, say_damage, say_left_out
-from kstoolkit.stores.rows.statestore import StreamSource, doubted, recognised_as
+from kstoolkit.stores.rows.statestore import StorePart, StreamSource, doubted, recognised_as
 from kstoolkit.stores.views import OF_ONE_STORE, HasViews
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.errors import KstoolkitError
     from kstoolkit.formats.streams.recognising import Recognised
-    from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.stores.discovery.places import SegmentName
     from kstoolkit.stores.rows.readable import ReadAs
 
@@ -256,32 +254,29 @@ class SegmentedStore(InSegments, HasRows):
 
     Parameters
     ----------
-    path, folders, read_as
-        The folder that holds the segments, what was found of them, and how to read them.
+    path, folders, read_as, scratch
+        The folder that holds the segments, what was found of them, how to read them, and where to
+        make the folders that they are read through.
+
+    Attributes
+    ----------
     segments
-        The segments, closed with this store; an attribute too: what RocksDB tells of each.
+        The segments, closed with this store: what RocksDB tells of each.
     """
 
     def __init__(
-        self, path: Path, segments: StoreSegments, folders: SegmentFolders, read_as: ReadAs
-    ) -> None:
-        self.path, self.segments, self.read_as = path, segments, read_as
-        self._folders = folders
-
-    @classmethod
-    def open(
-        cls,
+        self,
         path: Path,
         folders: SegmentFolders,
         read_as: ReadAs,
         *,
         scratch: str | PathLike[str] | None = None,
-    ) -> Self:
-        """Return the store whose segments lie in some folders; what is left out is warned of."""
+    ) -> None:
         say_left_out(path, list(folders.left_out))
-        segments = StoreSegments(path, folders.by_start, scratch)
-        segments.open_if_few()
-        return cls(path, segments, folders, read_as)
+        self.path, self.read_as = path, read_as
+        self.segments = StoreSegments(path, folders.by_start, scratch)
+        self.segments.open_if_few()
+        self._folders = folders
 
     @property
     def name(self) -> str:
@@ -325,7 +320,8 @@ class SegmentedStore(InSegments, HasRows):
         parts = []
         for at in self.segments:
             span = None if interval_ms is None else range(at, at + interval_ms)
-            parts.append(_SegmentRows(self.segments, at, span))
+            opened, rows_of = partial(self.segments.there, at), partial(self.segments.rows_of, at)
+            parts.append(StorePart(opened, rows_of, span))
         return StreamSource(
             self.name,
             self.recognised.kind,
@@ -334,40 +330,12 @@ class SegmentedStore(InSegments, HasRows):
             family=self.read_as.column_family,
         )
 
-    def logs(self) -> dict[int, StoreLog]:
-        """Return the logs that the writer left, by where their segments begin.
-
-        Segments without a log that can be read are left out; none of them is opened for it.
-        """
-        found: dict[int, StoreLog] = {}
-        for start_ms, folder in self.segments.folders.items():
-            with suppress(InputError):
-                found[start_ms] = read_log(folder)
-        return found
-
     def close(self) -> None:
         """Close all segments; a second time does nothing."""
         self.segments.close()
 
     def __repr__(self) -> str:
         return f"SegmentedStore({str(self.path)!r}, {len(self.segments)} segments)"
-
-
-@dataclass(frozen=True, slots=True)
-class _SegmentRows:
-    """A segment as a part of a store's rows; its span is None if its length is not known."""
-
-    segments: StoreSegments
-    start_ms: int
-    span_ms: range | None
-
-    def opened(self) -> Store | None:
-        """Return the segment's RocksDB; None if it expired meanwhile, or can't be opened."""
-        return self.segments.there(self.start_ms)
-
-    def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-        """Yield rows of it as far as they can be read; the other segments' come after them."""
-        return self.segments.rows_of(self.start_ms, rows)
 
 
 @dataclass(frozen=True, slots=True)

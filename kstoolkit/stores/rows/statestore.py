@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.columns import ByteColumn, RowColumns
@@ -20,30 +20,30 @@ from kstoolkit.stores.rows.readable import HasRows, LeftOut, say_damage
 from kstoolkit.stores.rows.rows import bounded, row_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from kstoolkit.formats.streams.kinds import Kind
     from kstoolkit.stores.discovery.places import SegmentName
-    from kstoolkit.stores.rows.asking import Asked
+    from kstoolkit.stores.rows.asking import Asked, Row
     from kstoolkit.stores.rows.readable import RowSource
 
 
 _KNOWN = STREAMS_FAMILIES | {DEFAULT}
 
 
-class StorePart(Protocol):
-    """A RocksDB that holds a store, or a segment of it."""
+@dataclass(frozen=True, slots=True)
+class StorePart:
+    """A RocksDB that holds a store, or a segment of it.
 
-    @property
-    def span_ms(self) -> range | None:
-        """When its windows begin, or its sessions end, epoch ms UTC; None if that is not known."""
+    ``opened`` returns it, open, or None if it is gone; ``readable`` yields rows of it, up to where
+    they are damaged. ``span_ms`` is when its windows begin, or its sessions end, epoch ms UTC; None
+    if that is not known.
+    """
 
-    def opened(self) -> Store | None:
-        """Return it, open; None if it is gone."""
-
-    def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-        """Yield rows of it, up to where they are damaged, if others come after them."""
+    opened: Callable[[], Store | None]
+    readable: Callable[[Iterator[Row]], Iterator[Row]]
+    span_ms: range | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,7 @@ class StreamSource:
                 yield from bounded(self._taken_apart(family, keys, values))
             newer.append(family)
 
-    def _rows(
-        self, store: Store, family: str, span: range | None, asked: Asked
-    ) -> Iterator[tuple[bytes, bytes]]:
+    def _rows(self, store: Store, family: str, span: range | None, asked: Asked) -> Iterator[Row]:
         if family in _KNOWN:
             return rows_sought(store, family, self.kind, asked, span)
         return store.iter_rows(cf=family, prefix=asked.key or asked.prefix or b"")
@@ -171,7 +169,7 @@ class StateStore(Store, HasRows):
         return StreamSource(
             self.name,
             self.recognised.kind,
-            [_Whole(self)],
+            [StorePart(lambda: self, self._as_far_as_readable)],
             window_size_ms=self.read_as.window_size_ms,
             family=self.read_as.column_family,
         )
@@ -180,24 +178,13 @@ class StateStore(Store, HasRows):
     def _found(self) -> tuple[Recognised, SegmentName | None]:
         return recognised_at(self, real_path(self.path), self.read_as.kind)
 
-
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """A store as the one part of its rows."""
-
-    store: StateStore
-    span_ms: range | None = None
-
-    def opened(self) -> StateStore:
-        return self.store
-
-    def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    def _as_far_as_readable(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield rows as far as they can be read; what is damaged is said at their end."""
         try:
             yield from rows
         except FormatError as error:
-            self.store.pass_over(error)
-        self.store.say_damage()
+            self.pass_over(error)
+        self.say_damage()
 
 
 def recognised_at(

@@ -11,7 +11,7 @@ from kstoolkit.stores.growth.files import StoreFiles, deletions_of
 from kstoolkit.stores.growth.growth import _measured_growth
 from kstoolkit.stores.rows.statestore import StreamSource
 from tests.stores.growth.listedrows import found
-from tests.stores.streamsstores import OpenPart
+from tests.stores.streamsstores import open_part
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ def test_tombstones_and_what_they_stand_for_are_counted(tmp_path: Path) -> None:
 
 def test_the_verdict_speaks_of_many_tombstones(tmp_path: Path) -> None:
     with open_store(write(tmp_path / "counts")) as store:
-        source = StreamSource("counts", Kind.KEY_VALUE, [OpenPart(store)])
+        source = StreamSource("counts", Kind.KEY_VALUE, [open_part(store)])
         measured = _measured_growth(source, found=found("key-value"), opened=[store])
     assert measured.num_rows == WRITTEN - DELETED
     told = "40 of 150 entries in its files are tombstones (27 %): they and what they stand for go"
@@ -63,7 +63,7 @@ def test_the_verdict_speaks_of_many_tombstones(tmp_path: Path) -> None:
 
 def test_the_verdict_says_when_nothing_was_deleted(tmp_path: Path) -> None:
     with open_store(write(tmp_path / "counts", deleted=0)) as store:
-        source = StreamSource("counts", Kind.KEY_VALUE, [OpenPart(store)])
+        source = StreamSource("counts", Kind.KEY_VALUE, [open_part(store)])
         measured = _measured_growth(source, found=found("key-value"), opened=[store])
     assert measured.deletions.num_deletions == 0
     assert any("there is no sign that a key is ever deleted" in each for each in measured.verdict)
@@ -90,7 +90,7 @@ def test_files_that_overlap_are_not_taken_for_room_that_is_not_live(tmp_path: Pa
         store.flush()
     store.close()
     with open_store(tmp_path / "counts") as opened:
-        source = StreamSource("counts", Kind.KEY_VALUE, [OpenPart(opened)])
+        source = StreamSource("counts", Kind.KEY_VALUE, [open_part(opened)])
         measured = _measured_growth(source, found=found("key-value"), opened=[opened])
     assert measured.deletions.num_obsolete == 0
     assert measured.deletions.space_amplification

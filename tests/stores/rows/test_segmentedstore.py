@@ -126,7 +126,7 @@ def test_a_segment_that_goes_while_a_store_is_opened_is_left_out(tmp_path: Path)
     listed = segment_folders(path)
     assert listed is not None
     shutil.rmtree(listed.by_start[START_MS])
-    with SegmentedStore.open(path, listed, ReadAs()) as store:
+    with SegmentedStore(path, listed, ReadAs()) as store:
         assert store.rows().count() == 2 * ROWS_EACH
         assert growth(store).num_rows == 2 * ROWS_EACH
 
@@ -242,9 +242,9 @@ def test_what_rocksdb_tells_of_all_segments_is_put_together(written: Path) -> No
             str(written / f"minutes.{start_ms}") for start_ms in store.segments
         ]
         assert all(part.formula_bytes for part in parts)
-        logs = store.logs()
-        assert list(logs) == list(store.segments)
-        assert logs[START_MS].options()
+        logs = store.log()
+        assert list(logs.stores) == [f"minutes.{start_ms}" for start_ms in store.segments]
+        assert logs[0].options()
         with pytest.raises(ColumnFamilyError, match="No column family 'x'"):
             store.levels("x")
 

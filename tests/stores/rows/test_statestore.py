@@ -18,8 +18,8 @@ from tests.stores.streamsstores import (
     HOUR_MS,
     MINUTE_MS,
     START_MS,
-    OpenPart,
     int64,
+    open_part,
     window_key,
     write_minutes,
     write_store,
@@ -41,7 +41,7 @@ def minutes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StreamSource]:
         for path in sorted(write_minutes(folder / "minutes", USERS).iterdir()):
             start_ms = int(path.name.partition(".")[2])
             span = range(start_ms, start_ms + HOUR_MS)
-            parts.append(OpenPart(opened.enter_context(open_store(path)), span))
+            parts.append(open_part(opened.enter_context(open_store(path)), span))
         yield StreamSource("minutes", Kind.WINDOW, parts, window_size_ms=MINUTE_MS)
 
 
@@ -109,7 +109,7 @@ def test_a_key_that_goes_on_like_a_time_does_not_hide_rows(tmp_path: Path) -> No
     rows = {window_key(key, START_MS): int64(1) for key in keys}
     with open_store(write_store(tmp_path / "w", default=rows)) as store:
         for span in (None, range(START_MS, START_MS + 1)):
-            source = StreamSource("w", Kind.WINDOW, [OpenPart(store, span)])
+            source = StreamSource("w", Kind.WINDOW, [open_part(store, span)])
             for key in keys:
                 assert told(source, Asked(key=key)) == [(key, START_MS)]
                 assert told(source, Asked(key=key, since_ms=0)) == [(key, START_MS)]
@@ -118,7 +118,7 @@ def test_a_key_that_goes_on_like_a_time_does_not_hide_rows(tmp_path: Path) -> No
 def test_windows_before_1970_are_found_by_their_key(tmp_path: Path) -> None:
     rows = {window_key(b"a", at): int64(1) for at in (-60_000, 0, 60_000)}
     with open_store(write_store(tmp_path / "w", default=rows)) as store:
-        source = StreamSource("w", Kind.WINDOW, [OpenPart(store)])
+        source = StreamSource("w", Kind.WINDOW, [open_part(store)])
         assert told(source, Asked(key=b"a")) == [(b"a", -60_000), (b"a", 0), (b"a", 60_000)]
         assert told(source, Asked(key=b"a", since_ms=-60_000, until_ms=0)) == [(b"a", -60_000)]
         assert told(source, Asked(key=b"a", window_start_ms=-60_000)) == [(b"a", -60_000)]
@@ -127,7 +127,7 @@ def test_windows_before_1970_are_found_by_their_key(tmp_path: Path) -> None:
 def test_one_key_of_a_key_value_store_is_got(tmp_path: Path) -> None:
     rows = {b"user-%d" % number: int64(number) for number in range(2000)} | {b"": int64(7)}
     with open_store(write_store(tmp_path / "kv", default=rows)) as store:
-        source = StreamSource("kv", Kind.KEY_VALUE, [OpenPart(store)])
+        source = StreamSource("kv", Kind.KEY_VALUE, [open_part(store)])
         assert num_read(source, Asked(key=b"user-1")) == 1
         assert num_read(source, Asked(key=b"")) == 1
         assert num_read(source, Asked(key=b"user-")) == 0
@@ -148,7 +148,7 @@ def test_sessions_are_found_by_their_start_wherever_they_end(tmp_path: Path) -> 
     rows = {b"a" + int64(end) + int64(start): int64(1) for start, end in (long, short)}
     span = range(START_MS + HOUR_MS, START_MS + 2 * HOUR_MS)
     with open_store(write_store(tmp_path / "s", default=rows)) as store:
-        source = StreamSource("s", Kind.SESSION, [OpenPart(store, span)])
+        source = StreamSource("s", Kind.SESSION, [open_part(store, span)])
         assert told(source, Asked(until_ms=START_MS + HOUR_MS)) == [(b"a", long[0])]
         assert told(source, Asked(window_start_ms=long[0])) == [(b"a", long[0])]
         assert told(source, Asked(since_ms=START_MS + 2 * HOUR_MS)) == []
@@ -163,7 +163,7 @@ def test_a_versioned_key_is_sought_in_each_segment(tmp_path: Path) -> None:
                 int64(segment * 10 + 5) + at + at + (1).to_bytes(4, "big") + b"v"
             )
     with open_store(write_store(tmp_path / "v", default=rows)) as store:
-        source = StreamSource("v", Kind.VERSIONED, [OpenPart(store)])
+        source = StreamSource("v", Kind.VERSIONED, [open_part(store)])
         found = Readable(source, key_serde="string", value_serde="string").rows(key="ann")
         assert sorted((row.timestamp_ms, row.value) for row in found) == [
             (10, "v"),
@@ -183,7 +183,7 @@ def test_after_an_upgrade_the_newer_column_family_wins(tmp_path: Path) -> None:
         tmp_path / "kv", default=old, keyValueWithTimestamp=new, offsets={b"status": b""}
     )
     with open_store(path) as store:
-        source = StreamSource("kv", Kind.TIMESTAMPED_KEY_VALUE, [OpenPart(store)])
+        source = StreamSource("kv", Kind.TIMESTAMPED_KEY_VALUE, [open_part(store)])
         rows = list(Readable(source, key_serde="string", value_serde="long").rows())
     assert sorted((row.key, row.value) for row in rows) == [("a", 1), ("b", 20), ("c", 30)]
 
@@ -197,7 +197,7 @@ def test_of_two_upgrades_the_newest_form_of_a_row_wins(tmp_path: Path) -> None:
         keyValueWithTimestampAndHeaders={b"c": b"\x00" + stamp + int64(3)},
     )
     with open_store(path) as store:
-        source = StreamSource("kv", Kind.HEADERS_KEY_VALUE, [OpenPart(store)])
+        source = StreamSource("kv", Kind.HEADERS_KEY_VALUE, [open_part(store)])
         rows = list(Readable(source, key_serde="string", value_serde="long").rows())
         assert source.estimated_rows() == 6
     assert sorted((row.key, row.value) for row in rows) == [("a", 1), ("b", 2), ("c", 3)]
@@ -207,7 +207,7 @@ def test_rows_that_an_upgrade_left_are_read_as_many_at_once(tmp_path: Path) -> N
     old = {b"%05d" % number: int64(number) for number in range(10_000)}
     path = write_store(tmp_path / "kv", default=old, keyValueWithTimestamp={})
     with open_store(path) as store:
-        source = StreamSource("kv", Kind.TIMESTAMPED_KEY_VALUE, [OpenPart(store)])
+        source = StreamSource("kv", Kind.TIMESTAMPED_KEY_VALUE, [open_part(store)])
         assert [len(rows) for rows in source.read(Asked())] == [8192, 1808]
 
 
@@ -237,6 +237,6 @@ def test_a_key_that_a_serde_cannot_write_is_given_as_bytes(minutes: StreamSource
 
 def test_a_store_without_rows_has_none(tmp_path: Path) -> None:
     with open_store(write_store(tmp_path / "kv", default={})) as store:
-        empty = Readable(StreamSource("kv", Kind.KEY_VALUE, [OpenPart(store)]))
+        empty = Readable(StreamSource("kv", Kind.KEY_VALUE, [open_part(store)]))
         assert list(empty.rows()) == []
         assert empty.guesses[0].reasons == ("no rows",)
