@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import weakref
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ from kstoolkit.stores.comparing.folders import Together
 from kstoolkit.stores.discovery.places import real_path, streams_place
 from kstoolkit.stores.rows.counts import changelog_counts
 from kstoolkit.stores.rows.folded import FoldedRecords, ReadOnce
-from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
+from kstoolkit.stores.rows.readable import HasRows, NamedRows, Readable, ReadAs
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.rows.statestore import StateStore, StreamSource
 from kstoolkit.units import format_count, parse_duration
@@ -41,15 +41,13 @@ from kstoolkit.windows import length_label
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
     from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.events.topics import Address
-    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.kafka.cluster import Reach
     from kstoolkit.kafka.outputs import KafkaChangelog
     from kstoolkit.kafka.reading import TopicRecords
-    from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.counts import Counted
     from kstoolkit.stores.rows.readable import RowSource, SerdeLike
     from kstoolkit.units import Duration
@@ -134,19 +132,8 @@ def _counts(mirror: Changelog, name: str, window_ms: int | None, counted: Counte
         message = f"{name} has no counts of windows of {length_label(window_ms)}."
         raise ConfigurationError(message, hint=f"It has: {known}.")
     found = changelog_counts(mirror, window=window_ms, **counted)
-    source = _Named(f"{name}, {length_label(window_ms)}", found.source)
+    source = NamedRows(f"{name}, {length_label(window_ms)}", found.source.read)
     return Readable(source, key_serde=found.key_serde, value_serde=found.value_serde)
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """Rows under the name that people know them by, not that of a scratch folder."""
-
-    name: str
-    rows: RowSource
-
-    def read(self, asked: Asked) -> Iterator[RowColumns]:
-        yield from self.rows.read(asked)
 
 
 _AT_ONCE, _LOOKED_AT = 50_000, 1_000  # records

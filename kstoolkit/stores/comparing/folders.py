@@ -20,7 +20,7 @@ from kstoolkit.stores.discovery.places import is_replica_level
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.counts import changelog_counts, replica_counts
-from kstoolkit.stores.rows.readable import HasRows, Readable, Rows
+from kstoolkit.stores.rows.readable import HasRows, NamedRows, Readable, Rows
 from kstoolkit.windows import length_label
 
 if TYPE_CHECKING:
@@ -183,19 +183,6 @@ def _check_is_used(given: tuple[object, object], counted: Counted, **told: Any) 
         raise ConfigurationError(message, hint="Leave action, total and where out.")
 
 
-@dataclass(frozen=True, slots=True)
-class ListedRows:
-    """A source of rows that are there already, with what to call them."""
-
-    name: str
-    parts: Sequence[RowColumns]
-
-    def read(self, asked: Asked) -> Iterator[RowColumns]:
-        """Yield the rows, all of them."""
-        del asked
-        yield from self.parts
-
-
 def listed(
     name: str,
     rows: Iterable[tuple[bytes, bytes | None]],
@@ -211,4 +198,6 @@ def listed(
     pairs = [(key, value) for key, value in rows]
     keys, values = (ByteColumn.of([pair[at] for pair in pairs]) for at in (0, 1))
     part = RowColumns.whole(keys, values)
-    return Readable(ListedRows(name, [part]), key_serde=key_serde, value_serde=value_serde)
+    return Readable(
+        NamedRows(name, lambda _: iter([part])), key_serde=key_serde, value_serde=value_serde
+    )

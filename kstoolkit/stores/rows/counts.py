@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -28,14 +28,14 @@ from kstoolkit.formats.serdes import serde_of
 from kstoolkit.replica.replicafile import as_profile, segment_options, segment_span_ms
 from kstoolkit.replica.segments import DiskSegment, check_ids
 from kstoolkit.replica.windowstore import WindowReader
-from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
+from kstoolkit.stores.rows.readable import HasRows, NamedRows, Readable, ReadAs
 from kstoolkit.stores.rows.segmentedstore import InSegments, StoreSegments, segment_folders
 from kstoolkit.stores.rows.statestore import StateStore
 from kstoolkit.windows import as_window, length_label
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -175,7 +175,8 @@ def changelog_counts(
     source = changelog if isinstance(changelog, Changelog) else Changelog.open(Path(changelog))
     known = [length_label(each) for each in source.window_lengths_ms()]
     rows = CountRows(as_window(window).size_ms, **counted)
-    return _counts_of(source, "The changelog", known, rows, source.parts())
+    told = partial(_told_by_changelog, source)
+    return _counts_of("The changelog", source.path, known, rows, parts=source.parts(), told=told)
 
 
 def replica_counts(
@@ -186,41 +187,28 @@ def replica_counts(
     Both asked for, no such windows, and windows in memory are a ConfigurationError.
     """
     rows = CountRows(as_window(window).size_ms, **counted)
-    return _counts_of(replica, "The replica", replica.windows, rows, replica.parts)
+    told = partial(_told_by_replica, replica)
+    return _counts_of(
+        "The replica", replica.path, replica.windows, rows, parts=replica.parts, told=told
+    )
 
 
 def _counts_of(
-    held: Changelog | WindowReader,
     what: str,
+    path: Path,
     known: Sequence[str],
     rows: CountRows,
+    *,
     parts: tuple[str, ...] | None,
+    told: Callable[[CountRows, Asked], Iterator[Told]],
 ) -> Readable:
     checked(("action",) if parts is None else parts, list(rows.chosen), what="where")
     length = length_label(rows.window_ms)
     if length not in known:
-        message = f"{what} {str(held.path)!r} has no windows of {length}."
+        message = f"{what} {str(path)!r} has no windows of {length}."
         raise ConfigurationError(message, hint=f"It has: {', '.join(known) or 'none'}.")
-    return Readable(_Counts(held, rows), key_serde="string", value_serde=rows.value_serde)
-
-
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """The latest counts of one window length, as a changelog or a replica has them."""
-
-    held: Changelog | WindowReader
-    rows: CountRows
-
-    @property
-    def name(self) -> str:
-        return f"{self.held.path}, {length_label(self.rows.window_ms)}"
-
-    def read(self, asked: Asked) -> Iterator[RowColumns]:
-        if isinstance(self.held, Changelog):
-            told = _told_by_changelog(self.held, self.rows, asked)
-        else:
-            told = _told_by_replica(self.held, self.rows, asked)
-        return map(self.rows.of, told)
+    source = NamedRows(f"{path}, {length}", lambda asked: map(rows.of, told(rows, asked)))
+    return Readable(source, key_serde="string", value_serde=rows.value_serde)
 
 
 def _told_by_changelog(changelog: Changelog, rows: CountRows, asked: Asked) -> Iterator[Told]:
@@ -370,7 +358,8 @@ class ReplicaSegment(StateStore):
         """Where its rows lie."""
         level = replica_counts(self._replica, window=self.name).source
         start_ms = int(self.path.absolute().name.partition(".")[2])
-        return _SpanOfRows(level, segment_span_ms(self._window_ms, start_ms))
+        span_ms = segment_span_ms(self._window_ms, start_ms)
+        return NamedRows(level.name, partial(_within, level, span_ms))
 
     def close(self) -> None:
         """Close the segment, and the replica that it is of; a second time does nothing."""
@@ -386,21 +375,11 @@ class ReplicaSegment(StateStore):
         return int(self.path.absolute().parent.name)
 
 
-@dataclass(frozen=True, slots=True)
-class _SpanOfRows:
-    """The rows of a source that lie in a span of time."""
-
-    whole: RowSource
-    span_ms: range
-
-    @property
-    def name(self) -> str:
-        return self.whole.name
-
-    def read(self, asked: Asked) -> Iterator[RowColumns]:
-        since, until = asked.since_ms, asked.until_ms
-        first = self.span_ms.start if since is None else max(since, self.span_ms.start)
-        last = self.span_ms.stop if until is None else min(until, self.span_ms.stop)
-        narrow = replace(asked, since_ms=first, until_ms=last)
-        for rows in self.whole.read(narrow):
-            yield rows.take(narrow.chosen(rows))
+def _within(source: RowSource, span_ms: range, asked: Asked) -> Iterator[RowColumns]:
+    """Yield the rows of a source that lie in a span of time."""
+    since, until = asked.since_ms, asked.until_ms
+    first = span_ms.start if since is None else max(since, span_ms.start)
+    last = span_ms.stop if until is None else min(until, span_ms.stop)
+    narrow = replace(asked, since_ms=first, until_ms=last)
+    for rows in source.read(narrow):
+        yield rows.take(narrow.chosen(rows))

@@ -307,6 +307,14 @@ class RowSource(Protocol):
         """Yield rows in parts of some thousands: at least those that are asked for."""
 
 
+@dataclass(frozen=True, slots=True)
+class NamedRows:
+    """A source by its name, for people, and what reads it."""
+
+    name: str
+    read: Callable[[Asked], Iterator[RowColumns]]
+
+
 @runtime_checkable
 class Estimating(Protocol):
     """A source that can say about how many rows it has, without reading them."""

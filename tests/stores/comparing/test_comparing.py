@@ -19,15 +19,14 @@ from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
 from kstoolkit.rocksdb.faults import StoreClosedError, StoreResourceError, translated
 from kstoolkit.stores.comparing import sides as spool
 from kstoolkit.stores.comparing.comparing import diff_stores
-from kstoolkit.stores.comparing.folders import ListedRows, _together, listed
-from kstoolkit.stores.rows.readable import Readable
+from kstoolkit.stores.comparing.folders import _together, listed
+from kstoolkit.stores.rows.readable import NamedRows, Readable
 from tests.stores.comparing.dictionaries import Row, expected, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kstoolkit.stores.comparing.storediff import StoreDiff
-    from kstoolkit.stores.rows.asking import Asked
 
 MINUTE_MS = 60_000
 ALLOWED = spool.Allowance(1 << 30)
@@ -42,7 +41,7 @@ rows_of_a_store = st.lists(
 
 def store(name: str, rows: list[Row], part_rows: int = 7) -> Readable:
     parts = [part(rows[first : first + part_rows]) for first in range(0, len(rows), part_rows)]
-    return Readable(ListedRows(name, parts), key_serde="bytes", value_serde="bytes")
+    return Readable(NamedRows(name, lambda _: iter(parts)), key_serde="bytes", value_serde="bytes")
 
 
 def part(rows: list[Row], **columns: Any) -> RowColumns:
@@ -138,7 +137,9 @@ def test_versions_of_a_key_are_rows_of_their_own() -> None:
             timestamp_ms=pa.array(valid_from, pa.int64()),
             valid_to_ms=pa.array([None] * len(valid_from), pa.int64()),
         )
-        return Readable(ListedRows("prices", [rows]), key_serde="string", value_serde="string")
+        return Readable(
+            NamedRows("prices", lambda _: iter([rows])), key_serde="string", value_serde="string"
+        )
 
     with diff_stores(versions(1, 2, 3), versions(2, 3, 4, 5)) as diff:
         assert (diff.added, diff.removed, diff.changed, diff.equal) == (2, 1, 0, 2)
@@ -152,7 +153,9 @@ def test_timestamps_and_headers_of_equal_values_are_not_compared_but_kept() -> N
             timestamp_ms=pa.array([at, at]),
             headers=pa.array([[{"name": "h", "value": header}], []], HEADERS),
         )
-        return Readable(ListedRows("s", [rows]), key_serde="string", value_serde="string")
+        return Readable(
+            NamedRows("s", lambda _: iter([rows])), key_serde="string", value_serde="string"
+        )
 
     with diff_stores(stamped(b"1", 5, b"x"), stamped(b"2", 6, b"y")) as diff:
         [only] = diff
@@ -168,7 +171,9 @@ def test_torn_rows_are_compared_whole_and_stand_last() -> None:
         rows = part(
             [(b"z", None, None, value), (b"a", 0, None, value)], problems={0: "the key has 1 byte"}
         )
-        return Readable(ListedRows("s", [rows]), key_serde="string", value_serde="long")
+        return Readable(
+            NamedRows("s", lambda _: iter([rows])), key_serde="string", value_serde="long"
+        )
 
     long = (3).to_bytes(8, "big")
     with diff_stores(torn(b"?" * 8), torn(long)) as diff:
@@ -297,16 +302,14 @@ def test_a_table_that_is_cut_short_says_so() -> None:
             assert len(diff.to_arrow(limit=None)) == 30
 
 
-class Interrupted(ListedRows):
-    """A source that is broken off after its first part."""
-
-    def read(self, asked: Asked) -> Iterator[RowColumns]:
-        yield from super().read(asked)
-        raise KeyboardInterrupt
+def broken_off(part: RowColumns) -> Iterator[RowColumns]:
+    yield part
+    raise KeyboardInterrupt
 
 
 def test_the_scratch_folder_goes_when_reading_is_broken_off(tmp_path: Path) -> None:
-    broken = Readable(Interrupted("a", [part([(b"k", 0, None, b"1")])]), key_serde="string")
+    one = part([(b"k", 0, None, b"1")])
+    broken = Readable(NamedRows("a", lambda _: broken_off(one)), key_serde="string")
     with pytest.raises(KeyboardInterrupt):
         diff_stores(store("a", []), broken, value_serde="string", scratch=tmp_path)
     assert not list(tmp_path.iterdir())
@@ -345,7 +348,7 @@ def in_families(name: str, *rows: tuple[str | None, bytes, bytes]) -> Readable:
     family, key, value = zip(*rows, strict=True)
     part = RowColumns.whole(ByteColumn.of(key), ByteColumn.of(value))
     part.details["family"] = pa.array(family, pa.string())
-    return Readable(ListedRows(name, [part]), key_serde="string", value_serde="json")
+    return Readable(NamedRows(name, lambda _: iter([part])), key_serde="string", value_serde="json")
 
 
 @pytest.mark.parametrize("by_value", [False, True])
@@ -372,6 +375,8 @@ def test_families_are_told_of_either_side_and_count_if_both_have_some() -> None:
     with diff_stores(plain, listed("nothing", [])) as diff:
         assert "family" not in diff.to_pandas()
         assert all("family" not in json.loads(line) for line in diff.json_lines())
-    nothing = Readable(ListedRows("nothing", []), key_serde="string", value_serde="json")
+    nothing = Readable(
+        NamedRows("nothing", lambda _: iter([])), key_serde="string", value_serde="json"
+    )
     with diff_stores(named, nothing) as diff:
         assert diff.to_pandas()["family"].tolist() == ["total", "total"]

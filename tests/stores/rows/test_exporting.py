@@ -22,17 +22,16 @@ from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
 from kstoolkit.rocksdb.faults import StoreResourceError
 from kstoolkit.stores.comparing.comparing import diff_stores
-from kstoolkit.stores.comparing.folders import ListedRows, listed
+from kstoolkit.stores.comparing.folders import listed
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.exporting import export
-from kstoolkit.stores.rows.readable import Readable
+from kstoolkit.stores.rows.readable import NamedRows, Readable
 from tests.stores.spark.madecheckpoints import make_checkpoint
 from tests.stores.streamsstores import write_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kstoolkit.stores.rows.asking import Asked
 
 MINUTE_MS = 60_000
 LINES = (".jsonl", ".json", ".jsonl.gz", ".jsonl.zst")
@@ -54,7 +53,9 @@ def part(numbers: range) -> RowColumns:
 @pytest.fixture
 def store() -> Readable:
     parts = [part(range(12)), part(range(12, 30))]
-    return Readable(ListedRows("counts", parts), key_serde="string", value_serde="long")
+    return Readable(
+        NamedRows("counts", lambda _: iter(parts)), key_serde="string", value_serde="long"
+    )
 
 
 def read(path: Path, question: str = "SELECT * FROM {} ORDER BY value") -> Any:
@@ -144,7 +145,9 @@ def test_parts_are_put_together_into_row_groups(tmp_path: Path) -> None:
     whole = RowColumns.whole(keys, keys)
     places = np.arange(150_000) // 10_000
     parts = [whole.take(places == number) for number in range(15)]
-    store = Readable(ListedRows("s", parts), key_serde="string", value_serde="string")
+    store = Readable(
+        NamedRows("s", lambda _: iter(parts)), key_serde="string", value_serde="string"
+    )
     assert export(store.rows(), tmp_path / "rows.parquet") == 150_000
     file = pq.ParquetFile(tmp_path / "rows.parquet")
     assert file.num_row_groups == 2
@@ -246,19 +249,18 @@ def test_nothing_is_written_into_a_stores_own_folder(tmp_path: Path) -> None:
         export(opened, partition.parents[2] / "offsets" / "rows.csv")
 
 
-class BrokenOff(ListedRows):
-    """A source that is broken off after its parts."""
-
-    def read(self, asked: Asked) -> Iterator[RowColumns]:
-        yield from super().read(asked)
-        raise KeyboardInterrupt
+def broken_off(part: RowColumns) -> Iterator[RowColumns]:
+    yield part
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl.gz"])
 def test_an_export_that_is_broken_off_leaves_what_was_there(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"rows{suffix}"
     path.write_text("precious")
-    broken = Readable(BrokenOff("s", [part(range(3))]), key_serde="string", value_serde="long")
+    broken = Readable(
+        NamedRows("s", lambda _: broken_off(part(range(3)))), key_serde="string", value_serde="long"
+    )
     with pytest.raises(KeyboardInterrupt):
         export(broken.rows(), path, overwrite=True)
     assert os.listdir(tmp_path) == [path.name]  # noqa: PTH208 - hidden ones, too
