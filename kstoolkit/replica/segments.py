@@ -16,21 +16,17 @@ There is no write-ahead log: what is written counts once it is flushed, and Rock
 order of writing. So, whenever the process ends, a position is there only with all that it covers.
 
 However rocksdict opens a folder, it writes a file into it. A replica may lie where its readers may
-not write, and many readers at once need not write over each other. So they open a folder of links
-(:class:`Links`): SST files, which never change once they are written, are links to those of the
-segment; the small MANIFEST, to which a writer appends, is a copy. All those of a process lie in one
-scratch folder where Python's ``tempfile`` puts things (``TMPDIR``), take no room to speak of, and
-go with whoever reads; what a killed reader left goes when the next one comes.
+not write, and many readers at once need not write over each other. So they open a folder of links:
+SST files, which never change once they are written, are links to those of the segment; the small
+MANIFEST, to which a writer appends, is a copy. It lies where Python's ``tempfile`` puts things
+(``TMPDIR``), takes no room to speak of, and goes with whoever reads; what a killed reader left goes
+when the next one comes.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import tempfile
-import threading
 import weakref
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -73,6 +69,7 @@ if TYPE_CHECKING:
     from rocksdict import Options, RdictIter
 
     from kstoolkit.changelog.reader import Dated, Position
+    from kstoolkit.rocksdb.files.shadow import ScratchFolder
 
 Pairs = tuple[list[bytes], list[bytes]]  # keys, and the bundle of each
 
@@ -124,70 +121,23 @@ class MemorySegment:
 
 
 _PREFIX = "kstoolkit-replica-"
+_LOOK_S = 10
 _MANIFEST = re.compile(rb"(MANIFEST-\d{6,20})\n")
 
 
-class Links:
-    """A scratch folder, at ``path``, with the files of a segment as they were at one moment.
+def _linked(segment: Path) -> ScratchFolder:
+    """Return a scratch folder with the files of a segment as they were at one moment.
 
     The segment's own folder is only read. If it is gone, lacks a file or may not be read, or if no
     scratch folder can be made, one of :mod:`kstoolkit.rocksdb.faults` says so.
     """
-
-    def __init__(self, segment: Path) -> None:
-        place = _place()
-        self.path = place.new_folder()
-        self._remove = weakref.finalize(self, place.remove, self.path)
-        try:
-            _fill(self.path, segment)
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Remove the scratch folder; a second time does nothing."""
-        self._remove()
-
-
-class _Place:
-    """The scratch folder of this process, which goes with the last of the links in it."""
-
-    def __init__(self) -> None:
-        self._folder = new_scratch_folder(None, prefix=_PREFIX)
-        weakref.finalize(self, self._folder.remove)
-
-    @property
-    def serves(self) -> bool:
-        """Whether it is there, this process's, and where temporary files go now."""
-        path = self._folder.path
-        is_there = path.parent == Path(tempfile.gettempdir()) and path.is_dir()
-        return is_there and self._folder.owner == os.getpid()
-
-    def new_folder(self) -> Path:
-        try:
-            return Path(tempfile.mkdtemp(dir=self._folder.path))
-        except OSError as error:
-            message = f"No scratch folder can be made to read a replica with: {error.strerror}."
-            hint = "Set TMPDIR to a folder that exists and that you may write to."
-            raise StoreResourceError(message, hint=hint) from error
-
-    def remove(self, path: Path) -> None:
-        """Remove a folder inside; in a forked child nothing, for it is the parent's."""
-        if self._folder.owner == os.getpid():
-            shutil.rmtree(path, ignore_errors=True)
-
-
-_PLACES: weakref.WeakSet[_Place] = weakref.WeakSet()
-_ONE_AT_A_TIME = threading.Lock()
-
-
-def _place() -> _Place:
-    with _ONE_AT_A_TIME:
-        found = next((each for each in _PLACES if each.serves), None)
-        if found is None:
-            found = _Place()
-            _PLACES.add(found)
-        return found
+    folder = new_scratch_folder(None, prefix=_PREFIX, looks_each_s=_LOOK_S)
+    try:
+        _fill(folder.path, segment)
+    except BaseException:
+        folder.remove()
+        raise
+    return folder
 
 
 def _fill(scratch: Path, segment: Path) -> None:
@@ -232,12 +182,14 @@ class DiskSegment:
 
     def __init__(self, path: Path, options: Options, *, writing: bool = False) -> None:
         self.path = path
-        self._links = None if writing else Links(path)
-        if self._links is None:
+        self._unlink = None
+        if writing:
             path.mkdir(parents=True, exist_ok=True)
             place, access = path, AccessType.read_write()
         else:
-            place, access = self._links.path, AccessType.read_only(error_if_log_file_exist=False)
+            links = _linked(path)
+            self._unlink = weakref.finalize(self, links.remove)
+            place, access = links.path, AccessType.read_only(error_if_log_file_exist=False)
         # Unnamed families would be opened as the OPTIONS file says, which has no filter policy.
         families = {"default": options}
         with translated(path):
@@ -371,8 +323,8 @@ class DiskSegment:
             with translated(self.path):
                 self._db.close()
         finally:
-            if self._links is not None:
-                self._links.close()
+            if self._unlink is not None:
+                self._unlink()
 
 
 Segment: TypeAlias = MemorySegment | DiskSegment

@@ -780,11 +780,11 @@ def test_what_a_killed_reader_left_goes_when_the_next_one_comes(public: Path) ->
     with reader:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "open\n"
-        (left,) = scratch.iterdir()
-        assert left.name.startswith("kstoolkit-replica-")
-        assert len(list(left.glob("*/CURRENT"))) == 2, "one folder holds all that a process reads"
+        left = list(scratch.iterdir())
+        assert len(left) == 2
+        assert all(each.name.startswith("kstoolkit-replica-") for each in left)
         asked(public / "replica", scratch, EVERYTHING)
-        assert left.is_dir(), "its owner lives"
+        assert all((each / "CURRENT").is_file() for each in left), "their owner lives"
         reader.kill()
     asked(public / "replica", scratch, EVERYTHING)
     assert not list(scratch.iterdir())
@@ -805,7 +805,7 @@ def test_a_forked_child_that_ends_leaves_its_parents_view(public: Path) -> None:
     if os.fork() == 0:
         sys.exit()
     os.wait()
-    print(len(list(__import__("pathlib").Path(os.environ["TMPDIR"]).glob("*/*/CURRENT"))))
+    print(len(list(__import__("pathlib").Path(os.environ["TMPDIR"]).glob("*/CURRENT"))))
     store.close()
     """,
     )

@@ -34,6 +34,7 @@ import weakref
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
@@ -83,12 +84,13 @@ def new_scratch_rocksdb(folder: Path, memtable_bytes: int) -> Rdict:
 
 
 def new_scratch_folder(
-    parent: str | os.PathLike[str] | None, *, prefix: str = _SHADOWS
+    parent: str | os.PathLike[str] | None, *, prefix: str = _SHADOWS, looks_each_s: float = 0
 ) -> ScratchFolder:
     """Return a new, empty folder that is claimed; what dead owners left beside it is removed.
 
     It is in ``parent``, or else where temporary files go; where none can be made, it is a
-    StoreResourceError. Each purpose has a ``prefix`` of its own, and clears its own.
+    StoreResourceError. Each purpose has a ``prefix`` of its own, and clears its own; one that takes
+    hundreds at once need not look for them each time.
 
     >>> folder = new_scratch_folder(None)
     >>> folder.path.is_dir()
@@ -101,7 +103,9 @@ def new_scratch_folder(
     try:
         place = Path(tempfile.gettempdir() if parent is None else parent)
         str(place).encode()  # rocksdict takes no other paths
-        _clear_abandoned(place, prefix=prefix)
+        if monotonic() - _CLEARED_AT.get((place, prefix), -inf) >= looks_each_s:
+            _clear_abandoned(place, prefix=prefix)
+            _CLEARED_AT[place, prefix] = monotonic()
         for _ in range(_ATTEMPTS):
             path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
             # A cleaner may take the folder, while it is empty, for a dead one's.
@@ -119,6 +123,9 @@ def new_scratch_folder(
         raise _unusable(message, "a folder that exists and that you may write to.") from error
     message = f"Each scratch folder made in {place} is taken away at once."
     raise _unusable(message, "a folder of your own.")
+
+
+_CLEARED_AT: dict[tuple[Path, str], float] = {}  # of each folder and prefix
 
 
 def _unusable(message: str, better: str) -> StoreResourceError:
