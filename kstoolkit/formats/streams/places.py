@@ -15,16 +15,8 @@ key                        value
 =========================  =====================================================================
 ``<topic>-<partition>``    int64: the last offset applied; of a global store the next to be read
 ``status``                 int64: 1 open, 0 closed
-``position``               a Position
+``position``               up to where it has seen its input topics; not read here
 =========================  =====================================================================
-
-There a Position is up to where the store has seen its input topics (``PositionSerde``)::
-
-    00 | topics (int32) | { length (int32) | topic | pairs (int32)
-                            | { partition (int32) | offset (int64) } ... } ...
-
-Kafka Streams reserves bits where it means bytes, so that many zero bytes follow, which stand for
-nothing. (The serde is that of Kafka Streams 3.2.)
 
 A windowed store is cut into segments, and the name of a segment's folder tells from when on its
 windows begin (``AbstractSegments`` of the same package as above):
@@ -42,6 +34,7 @@ written by              folder                           the start is
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import gcd
@@ -49,7 +42,6 @@ from typing import TYPE_CHECKING, Literal
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.columns import foreign_version
-from kstoolkit.formats.streams.values import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -117,41 +109,14 @@ def _damaged(message: str) -> FormatError:
     return FormatError(message, hint="It is damaged, or no checkpoint file.")
 
 
-Position = dict[tuple[str, int], int]  # the offset of each topic and partition
-_POSITION = "Position"
-_TOPIC_BYTES = 8
-_PAIR_BYTES = 12
-
-
-def _read_position(blob: bytes) -> Position:
-    """Return the offset of each topic and partition."""
-    cursor = Cursor(memoryview(blob), 0, len(blob))
-    try:
-        version = cursor.byte()
-        if version:
-            raise foreign_version(_POSITION, version, 0, "Kafka Streams")
-        topics = cursor.count(_TOPIC_BYTES, "topics")
-        return dict(pair for _ in range(topics) for pair in _pairs(cursor))
-    except FormatError as error:
-        if error.hint:
-            raise
-        message = f"{len(blob):,} bytes that are no Position: {error.message}."
-        raise FormatError(message, hint="They are damaged, or something else.") from error
-
-
-def _pairs(cursor: Cursor) -> list[tuple[tuple[str, int], int]]:
-    topic = cursor.text(cursor.sized())
-    count = cursor.count(_PAIR_BYTES, "partitions")
-    return [((topic, cursor.int32()), cursor.int64()) for _ in range(count)]
-
-
-_STATES: dict[int, Literal["open", "closed"]] = {0: "closed", 1: "open"}
+_STATES: dict[bytes, Literal["open", "closed"]] = {bytes(8): "closed", (1).to_bytes(8): "open"}
+_PARTITION = re.compile(rb"(.+)-([0-9]{1,10})", re.DOTALL)
 _NUMBER_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetRows:
-    """What the rows say: offsets by topic and partition, and how far the input was seen.
+    """What the rows say: offsets by topic and partition, and whether the store was closed.
 
     A ``status`` of open on disk means that the store's process was killed, or still runs; None that
     nothing was ever flushed, or that the store is older than Kafka Streams 4.3.
@@ -159,61 +124,24 @@ class OffsetRows:
 
     offsets: dict[tuple[str, int], int]
     status: Literal["open", "closed"] | None
-    position: Position | None
-    problems: tuple[str, ...]
 
 
 def read_offsets(rows: Iterable[tuple[bytes, bytes]]) -> OffsetRows:
-    """Return what the rows of the column family say; offsets that mean nothing are left out.
+    """Return what the rows of the column family say; what means nothing is left out.
 
     >>> found = read_offsets([(b"a-changelog-3", (41).to_bytes(8)), (b"status", bytes(8))])
-    >>> found.offsets, found.status, found.position
-    ({('a-changelog', 3): 41}, 'closed', None)
+    >>> found.offsets, found.status
+    ({('a-changelog', 3): 41}, 'closed')
     """
+    told = dict(rows)
     offsets: dict[tuple[str, int], int] = {}
-    status: Literal["open", "closed"] | None = None
-    position: Position | None = None
-    problems: list[str] = []
-    for key, value in rows:
-        try:
-            if key == b"status":
-                status = _status(value)
-            elif key == b"position":
-                position = _read_position(value)
-            else:
-                place, offset = _partition(key), _number(value)
-                offsets |= {place: offset} if offset >= 0 else {}
-        except FormatError as error:
-            problems.append(f"{key[:200]!r}: {error.message}")
-    return OffsetRows(offsets, status, position, tuple(problems))
-
-
-def _status(value: bytes) -> Literal["open", "closed"]:
-    number = _number(value)
-    if number not in _STATES:
-        message = f"the status {number} is neither 0 nor 1"
-        raise FormatError(message)
-    return _STATES[number]
-
-
-def _partition(key: bytes) -> tuple[str, int]:
-    topic, _, partition = key.rpartition(b"-")
-    few_digits = len(partition) <= len("2147483647")
-    if not (topic and partition.isdigit() and few_digits):
-        message = "the key is no topic and partition"
-        raise FormatError(message)
-    try:
-        return topic.decode(), int(partition)
-    except UnicodeDecodeError as error:
-        message = "the topic is no UTF-8"
-        raise FormatError(message) from error
-
-
-def _number(value: bytes) -> int:
-    if len(value) != _NUMBER_BYTES:
-        message = f"{len(value)} bytes where a number of {_NUMBER_BYTES} should be"
-        raise FormatError(message)
-    return int.from_bytes(value, "big", signed=True)
+    for key, value in told.items():
+        partition = _PARTITION.fullmatch(key)
+        offset = int.from_bytes(value, "big", signed=True)
+        if partition and len(value) == _NUMBER_BYTES and offset >= 0:
+            with suppress(UnicodeDecodeError):
+                offsets[partition[1].decode(), int(partition[2])] = offset
+    return OffsetRows(offsets, _STATES.get(told.get(b"status", b"")))
 
 
 _MINUTE = re.compile(r"[0-9]{12}")

@@ -122,13 +122,3 @@ def buffered(
         + (int32(-2) if as_prior else sized(old))
         + sized(new)
     )
-
-
-def position(offsets: dict[tuple[str, int], int], *, padding: int = 0) -> bytes:
-    topics = sorted({topic for topic, _ in offsets})
-    found = b"\x00" + int32(len(topics))
-    for topic in topics:
-        pairs = {part: offset for (name, part), offset in offsets.items() if name == topic}
-        found += sized(topic.encode()) + int32(len(pairs))
-        found += b"".join(int32(part) + int64(offset) for part, offset in pairs.items())
-    return found + bytes(padding)

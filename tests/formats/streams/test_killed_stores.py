@@ -79,7 +79,6 @@ def test_a_killed_store_of_4_3_is_its_changelog_from_its_offset_on(
     compared = 0
     for each in opened["4.3.1"]:
         offsets = read_offsets(each.offsets)
-        assert not offsets.problems
         if not offsets.offsets:
             assert not each.disk
             continue

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.streams.places import (
     OffsetRows,
-    _read_position,
     read_checkpoint,
     read_offsets,
     segment_interval_ms,
@@ -73,52 +72,6 @@ def test_rubbish_is_a_checkpoint_or_an_error(content: bytes) -> None:
     assert len(found) <= content.count(b"\n") + 1
 
 
-any_topics = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
-offsets = st.dictionaries(
-    st.tuples(any_topics, st.integers(0, 2**31 - 1)), st.integers(0, 2**62), max_size=6
-)
-
-
-@given(offsets, st.integers(0, 200))
-def test_positions_come_back_whatever_zeros_follow(
-    told: dict[tuple[str, int], int], padding: int
-) -> None:
-    assert _read_position(encoding.position(told, padding=padding)) == told
-
-
-def test_an_empty_position_is_forty_zero_bytes() -> None:
-    assert _read_position(bytes(40)) == {}
-
-
-@pytest.mark.parametrize(
-    ("blob", "why"),
-    [
-        (b"", "1 byte should follow, 0 do"),
-        (b"\x00\x7f\xff\xff\xff", "2147483647 topics in 0 bytes"),
-        (b"\x00\xff\xff\xff\xff", "-1 topics in 0 bytes"),
-        (encoding.position({("in", 0): 41})[:-1], "1 partitions in 11 bytes"),
-        (b"\x00" + encoding.int32(1) + encoding.sized(b"\xff") + bytes(4), "a name is no UTF-8"),
-    ],
-)
-def test_bytes_that_are_no_position_are_an_error(blob: bytes, why: str) -> None:
-    with pytest.raises(FormatError, match=why):
-        _read_position(blob)
-
-
-def test_a_newer_version_is_told_as_one() -> None:
-    with pytest.raises(FormatError, match="A Position of version 3"):
-        _read_position(b"\x03" + bytes(40))
-
-
-@given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda rest: b"\x00" * 4 + rest))
-def test_rubbish_is_a_position_or_an_error(blob: bytes) -> None:
-    try:
-        found = _read_position(blob)
-    except FormatError:
-        return
-    assert len(found) <= len(blob)
-
-
 named_topics = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=9)
 partitions = st.dictionaries(
     st.tuples(named_topics, st.integers(0, 2**31 - 1)), st.integers(0, 2**62)
@@ -126,16 +79,14 @@ partitions = st.dictionaries(
 
 
 @given(partitions, st.sampled_from([0, 1]))
-def test_offsets_status_and_position_come_back(
-    told: dict[tuple[str, int], int], status: int
-) -> None:
+def test_offsets_and_status_come_back(told: dict[tuple[str, int], int], status: int) -> None:
     rows = [
         (f"{topic}-{partition}".encode(), encoding.int64(offset))
         for (topic, partition), offset in told.items()
     ]
-    rows += [(b"status", encoding.int64(status)), (b"position", encoding.position(told))]
+    rows += [(b"status", encoding.int64(status)), (b"position", b"\x00" * 40)]
     state = ("closed", "open")[status]
-    assert read_offsets(rows) == OffsetRows(told, state, told, ())  # type: ignore[arg-type]
+    assert read_offsets(rows) == OffsetRows(told, state)  # type: ignore[arg-type]
 
 
 def test_an_offset_that_the_engine_did_not_know_is_none() -> None:
@@ -144,36 +95,35 @@ def test_an_offset_that_the_engine_did_not_know_is_none() -> None:
 
 
 def test_no_rows_say_nothing() -> None:
-    assert read_offsets([]) == OffsetRows({}, None, None, ())
+    assert read_offsets([]) == OffsetRows({}, None)
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "why"),
+    ("key", "value"),
     [
-        (b"status", encoding.int64(2), "the status 2 is neither 0 nor 1"),
-        (b"status", b"", "0 bytes where a number of 8 should be"),
-        (b"position", b"", "no Position"),
-        (b"topic-", encoding.int64(1), "the key is no topic and partition"),
-        (b"topic", encoding.int64(1), "the key is no topic and partition"),
-        (b"-7", encoding.int64(1), "the key is no topic and partition"),
-        (b"t-" + b"9" * 5000, encoding.int64(1), "the key is no topic and partition"),
-        (b"t-\xc2\xb2", encoding.int64(1), "the key is no topic and partition"),
-        (b"\xff-7", encoding.int64(1), "the topic is no UTF-8"),
+        (b"status", encoding.int64(2)),
+        (b"status", b""),
+        (b"topic-0", b""),
+        (b"topic-0", bytes(9)),
+        (b"topic-", encoding.int64(1)),
+        (b"topic", encoding.int64(1)),
+        (b"-7", encoding.int64(1)),
+        (b"t-" + b"9" * 5000, encoding.int64(1)),
+        (b"t-\xc2\xb2", encoding.int64(1)),
+        (b"\xff-7", encoding.int64(1)),
     ],
 )
-def test_a_row_that_can_not_be_read_is_told_and_the_others_are_read(
-    key: bytes, value: bytes, why: str
+def test_a_row_that_can_not_be_read_says_nothing_and_the_others_are_read(
+    key: bytes, value: bytes
 ) -> None:
     found = read_offsets([(b"a-0", encoding.int64(5)), (key, value), (b"b-1", encoding.int64(6))])
-    assert found.offsets == {("a", 0): 5, ("b", 1): 6}
-    assert len(found.problems) == 1
-    assert why in found.problems[0]
+    assert found == OffsetRows({("a", 0): 5, ("b", 1): 6}, None)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=9), st.binary(max_size=9))))
 def test_rubbish_never_raises(rows: list[tuple[bytes, bytes]]) -> None:
     found = read_offsets(rows)
-    assert len(found.offsets) + len(found.problems) <= len(rows)
+    assert len(found.offsets) <= len(rows)
 
 
 stores = st.text("ab.:-19_", min_size=1)

@@ -8,7 +8,6 @@ import pytest
 
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.kinds import Kind
-from kstoolkit.formats.streams.places import _read_position
 from kstoolkit.formats.streams.rows import split
 
 AT = 1_700_000_000_000
@@ -104,10 +103,3 @@ def test_a_result_that_waits() -> None:
     key, value = "0000018bcfe56800 01 41", bytes.fromhex("01 00000001 00000002 0178")
     found = one(Kind.LIST_VALUE, key, value)
     assert found == {"key": bytes.fromhex(key), "value": b"\x01x", "timestamp": AT}
-
-
-def test_a_position_as_it_is_stored() -> None:
-    blob = bytes.fromhex("00 00000001 00000002 696e 00000001 00000000 0000000000000029") + bytes(
-        175
-    )
-    assert _read_position(blob) == {("in", 0): 41}
