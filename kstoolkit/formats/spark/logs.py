@@ -21,8 +21,8 @@ r"""What the logs and metadata of a checkpoint say: batches, settings, stores an
 
 The ``stateUniqueIds`` are, by operator, of each partition that of each store: with them, files of
 state carry one in their name, ``7_<id>.zip``. A source that had nothing to say is ``-``; in v2 of
-the offset log the sources have names, and its lines are kept as they are. The number of partitions
-is that of the query's start: an offline repartition leaves it as it was in v1
+the offset log the sources have names. The number of partitions is that of the query's start: an
+offline repartition leaves it as it was in v1
 (``org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqLog``,
 ``org.apache.spark.sql.execution.streaming.state.SchemaHelper``).
 """
@@ -57,14 +57,12 @@ _COMMIT_LOG = "commit log"
 
 @dataclass(frozen=True, slots=True)
 class CommitLogEntry:
-    """What the commit log says of one micro-batch: the watermark of the one after it, epoch ms UTC.
+    """What the commit log says of one micro-batch: the ids in the names of its files of state.
 
     ``unique_ids`` are by operator: of each partition, the id of each store, in the order of the
     operator's metadata. They are empty where files of state have no ids.
     """
 
-    version: int
-    next_watermark_ms: int
     unique_ids: dict[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
     def unique_id(self, operator: int, partition: int, store: int = 0) -> str | None:
@@ -72,7 +70,7 @@ class CommitLogEntry:
 
         ``store`` is its position in the operator's metadata.
 
-        >>> CommitLogEntry(2, 0, {0: (("a1",), ("b2",))}).unique_id(0, 1)
+        >>> CommitLogEntry({0: (("a1",), ("b2",))}).unique_id(0, 1)
         'b2'
         """
         partitions = self.unique_ids.get(operator, ())
@@ -83,17 +81,13 @@ class CommitLogEntry:
 def read_commit_log(raw: bytes) -> CommitLogEntry:
     r"""Return what a commit log says; none, or one of another version, is a FormatError.
 
-    >>> read_commit_log(b'v1\n{"nextBatchWatermarkMs":7}').next_watermark_ms
-    7
+    >>> read_commit_log(b'v2\n{"stateUniqueIds":{"0":[["a1"],["b2"]]}}').unique_id(0, 1)
+    'b2'
     """
-    version, lines = versioned_lines(raw, _COMMIT_LOG, range(1, 3))
+    _, lines = versioned_lines(raw, _COMMIT_LOG, range(1, 3))
     found = object_of("\n".join(lines), f"a {_COMMIT_LOG}")
     ids = member(found, "stateUniqueIds", _COMMIT_LOG)
-    return CommitLogEntry(
-        version,
-        integer(found, "nextBatchWatermarkMs", _COMMIT_LOG, 0),
-        {_operator(name): _ids(partitions) for name, partitions in ids.items()},
-    )
+    return CommitLogEntry({_operator(name): _ids(partitions) for name, partitions in ids.items()})
 
 
 def _operator(name: str) -> int:
@@ -123,15 +117,12 @@ _OFFSET_LOG = "offset log"
 class OffsetLogEntry:
     """What the offset log says of one micro-batch, which ran with this watermark and clock.
 
-    Both are epoch ms UTC. ``conf`` has settings that cannot change while the checkpoint lives,
-    ``sources`` the offsets of the sources, as they wrote them; None of a source that had none.
+    Both are epoch ms UTC. ``conf`` has settings that cannot change while the checkpoint lives.
     """
 
-    version: int
     watermark_ms: int
     timestamp_ms: int
     conf: dict[str, str]
-    sources: tuple[str | None, ...]
 
     @property
     def provider(self) -> str:
@@ -169,20 +160,18 @@ def read_offset_log(raw: bytes) -> OffsetLogEntry:
     r"""Return what an offset log says; none, or one of another version, is a FormatError.
 
     >>> found = read_offset_log(b'v1\n{"batchWatermarkMs":5,"batchTimestampMs":9,"conf":{}}\n-')
-    >>> found.watermark_ms, found.sources
-    (5, (None,))
+    >>> found.watermark_ms, found.timestamp_ms
+    (5, 9)
     """
-    version, lines = versioned_lines(raw, _OFFSET_LOG, range(1, 3))
+    _, lines = versioned_lines(raw, _OFFSET_LOG, range(1, 3))
     if not lines:
         message = "An offset log that ends after its version."
         raise FormatError(message, hint="It was not written to its end.")
     found = object_of(lines[0] or "{}", "the metadata of an offset log")
     return OffsetLogEntry(
-        version,
         integer(found, "batchWatermarkMs", _OFFSET_LOG, 0),
         integer(found, "batchTimestampMs", _OFFSET_LOG, 0),
         texts(found, "conf", _OFFSET_LOG),
-        tuple(None if line == "-" else line for line in lines[1:] if line),
     )
 
 
@@ -196,7 +185,7 @@ class FamilySchema:
 
     In stores without families its name is :data:`_DEFAULT_FAMILY`. ``encoder`` is how keys are
     written, None where the schema file does not say; ``user_key`` the columns of the keys that the
-    user gives, if it is a map's. Ids say which of the schemas that the store had this is, from 0.
+    user gives, if it is a map's.
     """
 
     name: str
@@ -204,8 +193,6 @@ class FamilySchema:
     value: Struct
     encoder: KeyEncoder | None = None
     user_key: Struct | None = None
-    key_schema_id: int = 0
-    value_schema_id: int = 0
 
 
 def read_schema_file(raw: bytes) -> list[FamilySchema]:
@@ -244,8 +231,10 @@ def _version(data: JavaData) -> int:
 
 def _family(data: JavaData) -> FamilySchema:
     name = data.text()
-    key_id, key = data.integer(2), schema_of(data.chunks())
-    value_id, value = data.integer(2), schema_of(data.chunks())
+    data.integer(2)
+    key = schema_of(data.chunks())
+    data.integer(2)
+    value = schema_of(data.chunks())
     encoder = _object(data.chunks())
     user_key = _object(data.chunks())
     return FamilySchema(
@@ -254,8 +243,6 @@ def _family(data: JavaData) -> FamilySchema:
         value,
         KeyEncoder.of(encoder, key) if encoder else None,
         schema_of(user_key) if user_key else None,
-        key_id,
-        value_id,
     )
 
 
@@ -277,33 +264,20 @@ class StoreMetadata:
 
     name: str
     num_key_prefix_columns: int
-    num_partitions: int
     schema_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class StateVariable:
-    """A state variable of a transformWithState operator."""
-
-    name: str
-    kind: str
-    has_ttl: bool
-
-
-@dataclass(frozen=True, slots=True)
 class OperatorMetadata:
-    """What an operator says of itself: its number in the query, Spark's name for its kind, stores.
+    """What an operator says of itself: Spark's name for its kind, and its stores.
 
-    The unique ids in the commit log stand in the order of the stores. ``properties`` are what else
-    it says, {} in v1; ``variables`` are those of transformWithState.
+    The unique ids in the commit log stand in the order of the stores. ``variables`` are those of
+    transformWithState, with the kind of each.
     """
 
-    version: int
-    operator_id: int
     name: str
     stores: tuple[StoreMetadata, ...]
-    properties: dict[str, Any] = field(default_factory=dict)
-    variables: tuple[StateVariable, ...] = ()
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 def read_operator_metadata(raw: bytes) -> OperatorMetadata:
@@ -313,21 +287,20 @@ def read_operator_metadata(raw: bytes) -> OperatorMetadata:
     ...     b'v1\n{"operatorInfo":{"operatorId":0,"operatorName":"dedupe"},"stateStoreInfo":'
     ...     b'[{"storeName":"default","numColsPrefixKey":0,"numPartitions":2}]}'
     ... )
-    >>> found.name, found.stores[0].num_partitions
-    ('dedupe', 2)
+    >>> found.name, [store.name for store in found.stores]
+    ('dedupe', ['default'])
     """
-    version, lines = versioned_lines(raw, _METADATA_FILE, range(1, 3))
+    _, lines = versioned_lines(raw, _METADATA_FILE, range(1, 3))
     found = object_of("\n".join(lines), f"a {_METADATA_FILE}")
     operator = member(found, "operatorInfo", _METADATA_FILE)
-    stores = tuple(_store(each) for each in items(found, "stateStoreInfo", _METADATA_FILE))
-    properties = _properties(found)
+    variables = items(_properties(found), "stateVariables", _METADATA_FILE)
     return OperatorMetadata(
-        version,
-        integer(operator, "operatorId", _METADATA_FILE),
         text(operator, "operatorName", _METADATA_FILE),
-        stores,
-        properties,
-        tuple(_variable(each) for each in items(properties, "stateVariables", _METADATA_FILE)),
+        tuple(_store(each) for each in items(found, "stateStoreInfo", _METADATA_FILE)),
+        {
+            text(each, "stateName", _METADATA_FILE): str(each.get("stateVariableType"))
+            for each in variables
+        },
     )
 
 
@@ -343,7 +316,6 @@ def _store(found: dict[str, Any]) -> StoreMetadata:
     return StoreMetadata(
         name,
         integer(found, "numColsPrefixKey", _METADATA_FILE, 0),
-        integer(found, "numPartitions", _METADATA_FILE),
         tuple(paths),
     )
 
@@ -354,11 +326,3 @@ def _properties(found: dict[str, Any]) -> dict[str, Any]:
         return {}
     inner = text(found, "operatorPropertiesJson", _METADATA_FILE)
     return object_of(inner, "the properties of an operator")
-
-
-def _variable(found: dict[str, Any]) -> StateVariable:
-    return StateVariable(
-        text(found, "stateName", _METADATA_FILE),
-        str(found.get("stateVariableType")),
-        found.get("ttlEnabled") is True,
-    )

@@ -506,7 +506,7 @@ def _family(
     log: OffsetLogEntry,
     number: int | None,
 ) -> Family:
-    lists = {each.name for each in operator.variables if each.kind == _LIST_STATE}
+    lists = {name for name, kind in operator.variables.items() if kind == _LIST_STATE}
     return Family(
         schema.name,
         schema.key,

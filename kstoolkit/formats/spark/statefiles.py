@@ -240,7 +240,7 @@ class Snapshot:
 
     The latter lie in ``SSTs/`` and ``logs/``. How many keys there are, and how many that operators
     keep for themselves, is None where Spark did not count. ``families`` has the number of each
-    column family, {} in a store without; ``internal_families`` are the operators' own.
+    column family, {} in a store without.
     """
 
     members: dict[str, bytes]
@@ -249,7 +249,6 @@ class Snapshot:
     num_keys: int | None
     num_internal_keys: int | None
     families: dict[str, int] = field(default_factory=dict)
-    internal_families: frozenset[str] = frozenset()
 
 
 def read_snapshot(raw: bytes) -> Snapshot:
@@ -272,7 +271,6 @@ def read_snapshot(raw: bytes) -> Snapshot:
         raise FormatError(message, hint=_NOT_SPARKS)
     _, lines = versioned_lines(members[_METADATA], _SNAPSHOT, range(1, 2))
     found = object_of("\n".join(lines), f"the {_SNAPSHOT}")
-    internal = member(found, "columnFamilyTypeMap", _SNAPSHOT)
     numbers = member(found, "columnFamilyMapping", _SNAPSHOT)
     return Snapshot(
         members,
@@ -281,7 +279,6 @@ def read_snapshot(raw: bytes) -> Snapshot:
         _count(found, "numKeys"),
         _count(found, "numInternalKeys"),
         {name: integer(numbers, name, _SNAPSHOT) for name in numbers},
-        frozenset(name for name, value in internal.items() if value is True),
     )
 
 

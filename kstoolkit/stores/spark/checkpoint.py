@@ -307,7 +307,7 @@ def kind_of(operator: OperatorMetadata, store: str, schemas: Sequence[FamilySche
         told = f": {side}, {_JOIN_STORES[what]}" if what in _JOIN_STORES else ""
         return f"stream-stream join{told}"
     if operator.variables or name.startswith("transformWithState"):
-        names = ", ".join(each.name for each in operator.variables if not each.name.startswith("$"))
+        names = ", ".join(each for each in operator.variables if not each.startswith("$"))
         if any(
             each.name == _OURS and each.user_key is not None and each.value.names == ["block"]
             for each in schemas

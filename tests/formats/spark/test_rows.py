@@ -18,7 +18,6 @@ from kstoolkit.formats.spark.keys import KeyEncoder, key_serde
 from kstoolkit.formats.spark.logs import (
     FamilySchema,
     OperatorMetadata,
-    StateVariable,
     StoreMetadata,
     read_offset_log,
 )
@@ -386,7 +385,7 @@ def log(**conf: str) -> Any:
 
 def test_a_layout_follows_from_the_files_of_a_checkpoint() -> None:
     schema = FamilySchema("default", schema_of(KEY), schema_of(VALUE))
-    operator = OperatorMetadata(1, 0, "x", (StoreMetadata("default", 1, 2),))
+    operator = OperatorMetadata("x", (StoreMetadata("default", 1),))
     found = layout_of([schema], operator, "default", log(providerClass="RocksDB"))
     assert found.families[0].encoder == KeyEncoder("PrefixKeyScan", (0,))
     assert found.wrapping == ValueWrapping(is_rocksdb=True, has_checksums=False, delimiter=b",")
@@ -398,8 +397,7 @@ def test_a_layout_follows_from_the_files_of_a_checkpoint() -> None:
 def test_list_states_and_the_sides_of_a_join_hold_several_rows() -> None:
     names = ["l", "v", "left-keyWithTsToValues", "left-tsWithKey", "$rowCounter_l"]
     schemas = [FamilySchema(name, schema_of(KEY), schema_of(VALUE), KeyEncoder()) for name in names]
-    variables = (StateVariable("l", "ListState", has_ttl=False),)
-    operator = OperatorMetadata(2, 0, "x", (), {}, variables)
+    operator = OperatorMetadata("x", (), {"l": "ListState"})
     numbers = {name: n for n, name in enumerate(names)}
     found = layout_of(schemas, operator, "default", log(), numbers)
     assert [each.has_several for each in found.families] == [True, False, True, True, False]
@@ -409,12 +407,12 @@ def test_list_states_and_the_sides_of_a_join_hold_several_rows() -> None:
 
 def test_families_without_a_number_are_not_looked_for() -> None:
     schema = FamilySchema("v", schema_of(KEY), schema_of(VALUE), KeyEncoder())
-    assert layout_of([schema], OperatorMetadata(2, 0, "x", ()), "default", log()).families == ()
+    assert layout_of([schema], OperatorMetadata("x", ()), "default", log()).families == ()
 
 
 def test_rows_in_avro_are_said_not_to_be_read() -> None:
     with pytest.raises(FormatError, match="'avro'"):
-        layout_of([], OperatorMetadata(1, 0, "x", ()), "default", log(encodingFormat="avro"))
+        layout_of([], OperatorMetadata("x", ()), "default", log(encodingFormat="avro"))
 
 
 @given(st.lists(st.binary(max_size=1500), max_size=20))
