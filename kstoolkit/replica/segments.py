@@ -56,7 +56,6 @@ from kstoolkit.rocksdb.faults import (
     MissingFileError,
     StorePermissionError,
     StoreResourceError,
-    fault_of,
     translated,
 )
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder
@@ -194,7 +193,6 @@ class DiskSegment:
         families = {"default": options}
         with translated(path):
             self._db = Rdict(str(place), options, column_families=families, access_type=access)
-        self._faults = _FaultTranslation(str(path))
         self._without_log = WriteOptions()
         self._without_log.disable_wal = True  # type: ignore[method-assign, assignment] # a property
 
@@ -227,8 +225,11 @@ class DiskSegment:
 
     def get(self, key: bytes) -> bytes | None:
         """Return the bundle of a key."""
-        with self._faults:
+        try:  # entering translated() takes as long as a get
             found: bytes | None = self._db.get(key)
+        except Exception:
+            with translated(self.path):
+                raise
         return found
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
@@ -329,23 +330,6 @@ class DiskSegment:
 
 Segment: TypeAlias = MemorySegment | DiskSegment
 """Bundles by key, and the texts that their ids stand for."""
-
-
-class _FaultTranslation:
-    """What :func:`translated` does, made once for all gets: making it takes as long as a get."""
-
-    __slots__ = ("path",)
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        """Begin; there is nothing to do."""
-
-    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
-        known = fault_of(error, self.path) if isinstance(error, Exception) else None
-        if known is not None:
-            raise known from error
 
 
 def _piece(number: int) -> bytes:
