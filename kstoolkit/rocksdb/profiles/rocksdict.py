@@ -19,7 +19,6 @@ from rocksdict import (
     WriteOptions,
 )
 
-from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionPlace, defaults_beside
 
 if TYPE_CHECKING:
@@ -52,12 +51,16 @@ def shared_memory(profile: OptionSet) -> SharedMemory:
 
     Give the same to the options of all stores that are to share them.
     """
-    return SharedMemory.of(
-        cache_bytes=_or_own(profile, "block_cache_bytes"),
-        memtables_bytes=_or_own(profile, "write_buffer_manager_bytes"),
-        memtables_in_cache=bool(profile.write_buffer_manager_in_cache),
-        allow_stall=bool(profile.write_buffer_manager_allow_stall),
-    )
+    cache_bytes = _or_own(profile, "block_cache_bytes")
+    cache = Cache(cache_bytes) if cache_bytes else None
+    memtables_bytes = _or_own(profile, "write_buffer_manager_bytes")
+    if not memtables_bytes:
+        return SharedMemory(cache)
+    allow_stall = bool(profile.write_buffer_manager_allow_stall)
+    if cache is None or not profile.write_buffer_manager_in_cache:
+        return SharedMemory(cache, WriteBufferManager(memtables_bytes, allow_stall))
+    charged = WriteBufferManager.new_write_buffer_manager_with_cache
+    return SharedMemory(cache, charged(memtables_bytes, allow_stall, cache))
 
 
 def not_in_rocksdict(profile: OptionSet) -> dict[str, str]:
@@ -190,29 +193,3 @@ class SharedMemory:
 
     cache: Cache | None = None
     write_buffer_manager: WriteBufferManager | None = None
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        cache_bytes: int,
-        memtables_bytes: int = 0,
-        memtables_in_cache: bool = False,
-        allow_stall: bool = False,
-    ) -> SharedMemory:
-        """Make the objects; memtables can take no room from a cache that isn't there.
-
-        ``cache_bytes`` 0 is no cache; ``memtables_bytes`` is what all memtables may take, 0: no
-        limit but each store's own. With ``memtables_in_cache`` they take room from the cache, whose
-        size bounds both; with ``allow_stall`` writers wait when memtables are over budget.
-        """
-        cache = Cache(cache_bytes) if cache_bytes else None
-        if not memtables_bytes:
-            return cls(cache)
-        if not memtables_in_cache:
-            return cls(cache, WriteBufferManager(memtables_bytes, allow_stall))
-        if cache is None:
-            message = "Memtables are to take their room from a block cache of 0 bytes."
-            raise ConfigurationError(message, hint="Give cache_bytes, or memtables_in_cache=False.")
-        charged = WriteBufferManager.new_write_buffer_manager_with_cache
-        return cls(cache, charged(memtables_bytes, allow_stall, cache))

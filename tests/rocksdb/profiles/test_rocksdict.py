@@ -80,7 +80,9 @@ def test_memtables_have_a_budget_of_their_own_if_the_cache_does_not_pay(tmp_path
 
 def test_memtables_cannot_take_their_room_from_a_cache_that_is_not_there() -> None:
     with pytest.raises(ConfigurationError, match="cache of 0 bytes"):
-        SharedMemory.of(cache_bytes=0, memtables_bytes=1, memtables_in_cache=True)
+        Profile(
+            block_cache_bytes=0, write_buffer_manager_bytes=1, write_buffer_manager_in_cache=True
+        )
 
 
 def test_statistics_are_kept_if_the_profile_says_so(tmp_path: Path) -> None:
