@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.log.lines import (
@@ -110,6 +110,7 @@ class Flush(BackgroundJob):
         Which of Spark's stores, in a log of Spark's that says it.
     """
 
+    kind: ClassVar[str] = "flush"
     num_memtables: int | None = of_source(Source.LOG)
     num_entries: int | None = of_source(Source.LOG)
     num_deletes: int | None = of_source(Source.LOG)
@@ -141,11 +142,6 @@ class Flush(BackgroundJob):
             "compression": text_in(job.finished, "output_compression") or job.compression,
         }
         return cls(**values, store=job.store, unknown=job.why_unknown(values))
-
-    @property
-    def kind(self) -> str:
-        """What it is, in a word."""
-        return "flush"
 
     @property
     def sentence(self) -> str:
@@ -524,6 +520,7 @@ class Stall(Record):
         Which of Spark's stores, in a log of Spark's that says it.
     """
 
+    kind: ClassVar[str] = "stall"
     at: datetime | None = of_source(Source.LOG)
     column_family: str | None = of_source(Source.LOG)
     condition: str | None = of_source(Source.LOG)
@@ -567,11 +564,6 @@ class Stall(Record):
         whys = _WHY_UNKNOWN | ({"rate_bytes": _NO_RATE} if message[1] == "Stopping" else {})
         unknown = {name: whys[name] for name, value in values.items() if value is None}
         return cls(**values, store=line.store, unknown=unknown)  # type: ignore[arg-type] # by name
-
-    @property
-    def kind(self) -> str:
-        """What it is, in a word."""
-        return "stall"
 
     @property
     def sentence(self) -> str:
@@ -618,6 +610,7 @@ class LoggedError(Record):
         The line, in RocksDB's words.
     """
 
+    kind: ClassVar[str] = "error"
     at: datetime | None = of_source(Source.LOG)
     column_family: str | None = of_source(Source.LOG)
     level: str = of_source(Source.LOG)
@@ -640,11 +633,6 @@ class LoggedError(Record):
         unknown = {name: _WHY_UNKNOWN[name] for name, value in values.items() if value is None}
         told = {"level": line.level, "cause": cause, "text": line.text.rstrip()}
         return cls(**values, **told, store=line.store, unknown=unknown)  # type: ignore[arg-type] # by name
-
-    @property
-    def kind(self) -> str:
-        """What it is, in a word."""
-        return "error"
 
     @property
     def sentence(self) -> str:
