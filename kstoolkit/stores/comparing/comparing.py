@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -232,12 +232,17 @@ def diff_stores(
         try:
             with translated(folder.path):
                 sides = _sides(rows_a, rows_b, by_value=by_value)
-                comparison = _Comparison.of(sides, folder.path, disk_bytes, shown=progress)
-                kept = comparison.kept(folder.path / "differences.arrows", limit)
+                allowance, counts = Allowance(disk_bytes), np.zeros(4, np.int64)
+                runs = _spooled(sides, folder.path, allowance, shown=progress)
+                kept = folder.path / "differences.arrows"
+                found = _differences(runs, sides, counts, limit)
+                write_tables(found, kept, DIFFERENCES, allowance)
+                for run in runs:
+                    allowance.remove(run)
             return StoreDiff(
                 folder,
                 kept,
-                DiffCounts(*comparison.counts.tolist()),
+                DiffCounts(*counts.tolist()),
                 names=(rows_a.source.name, rows_b.source.name),
                 serdes_a=(rows_a.key_serde, rows_a.value_serde),
                 serdes_b=(rows_b.key_serde, rows_b.value_serde),
@@ -264,54 +269,34 @@ def _sides(a: Rows, b: Rows, *, by_value: bool) -> tuple[Side, Side]:
     return sides
 
 
-@dataclass(slots=True)
-class _Comparison:
-    """Two stores' rows in their runs, and what they were found to differ in so far."""
+def _spooled(
+    sides: tuple[Side, Side], folder: Path, allowance: Allowance, *, shown: bool
+) -> list[Path]:
+    """Read both stores, and return the runs that their rows were sorted into."""
+    spools = [Spool(folder, name, SPOOLED, allowance) for name in ("a", "b")]
+    with tqdm(unit=" rows", unit_scale=True, disable=not shown, file=sys.stderr) as told:
+        for side, spool in zip(sides, spools, strict=True):
+            for rows in side.tables():
+                spool.add(rows)
+                told.update(len(rows))
+            spool.finish()
+    return [*spools[0].runs, *spools[1].runs]
 
-    runs: list[Path]
-    allowance: Allowance
-    has_ends: bool
-    compared: str
-    counts: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, sides: tuple[Side, Side], folder: Path, disk_bytes: int, *, shown: bool) -> Self:
-        """Read both stores."""
-        allowance = Allowance(disk_bytes)
-        spools = [Spool(folder, name, SPOOLED, allowance) for name in ("a", "b")]
-        with tqdm(unit=" rows", unit_scale=True, disable=not shown, file=sys.stderr) as told:
-            for side, spool in zip(sides, spools, strict=True):
-                for rows in side.tables():
-                    spool.add(rows)
-                    told.update(len(rows))
-                spool.finish()
-        return cls(
-            [*spools[0].runs, *spools[1].runs],
-            allowance,
-            has_ends=all(side.has_ends for side in sides),
-            compared="meaning" if sides[0].by_value else "value",
-            counts=np.zeros(4, np.int64),
-        )
-
-    def kept(self, path: Path, limit: int | None) -> Path:
-        """Count all differences, write so many of them to a file, and remove the runs."""
-        write_tables(self._differences(limit), path, DIFFERENCES, self.allowance)
-        for run in self.runs:
-            self.allowance.remove(run)
-        return path
-
-    def _differences(self, limit: int | None) -> Iterator[pa.Table]:
-        left = sys.maxsize if limit is None else limit
-        with closing(merged(self.runs, has_ends=self.has_ends)) as tables:
-            for rows in tables:
-                identity, value = (
-                    rows[name].combine_chunks() for name in ("identity", self.compared)
-                )
-                found = _match(identity, value, np.asarray(rows["is_b"]))
-                self.counts += found.counts
-                if left and len(found.in_a):
-                    yield _joined(rows, found).slice(0, left)
-                    left -= min(left, len(found.in_a))
+def _differences(
+    runs: list[Path], sides: tuple[Side, Side], counts: NDArray[np.int64], limit: int | None
+) -> Iterator[pa.Table]:
+    """Yield so many differences, and add what all rows are to the counts."""
+    compared = "meaning" if sides[0].by_value else "value"
+    left = sys.maxsize if limit is None else limit
+    with closing(merged(runs, has_ends=all(side.has_ends for side in sides))) as tables:
+        for rows in tables:
+            identity, value = (rows[name].combine_chunks() for name in ("identity", compared))
+            found = _match(identity, value, np.asarray(rows["is_b"]))
+            counts += found.counts
+            if left and len(found.in_a):
+                yield _joined(rows, found).slice(0, left)
+                left -= min(left, len(found.in_a))
 
 
 def _joined(rows: pa.Table, found: _Matches) -> pa.Table:
