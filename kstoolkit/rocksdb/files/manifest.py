@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -166,22 +165,13 @@ def _masked_crc32c(data: bytes) -> int:
 
     A checksum of data that has checksums in it would be weak (RocksDB's ``util/crc32c.h``).
     """
-    table, crc = _crc_table(), _ALL
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    crc = _ALL
+    for byte in data:  # a few for each file that comes off the list
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ _POLYNOMIAL if crc & 1 else crc >> 1
     crc ^= _ALL
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & _ALL
-
-
-@cache
-def _crc_table() -> tuple[int, ...]:
-    return tuple(_crc_of_byte(byte) for byte in range(256))
-
-
-def _crc_of_byte(crc: int) -> int:
-    for _ in range(8):
-        crc = crc >> 1 ^ _POLYNOMIAL if crc & 1 else crc >> 1
-    return crc
 
 
 _DELETED_FILE, _FAMILY, _FAMILY_DROP = 6, 200, 202
