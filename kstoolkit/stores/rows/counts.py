@@ -124,17 +124,6 @@ class CountRows:
         )
 
 
-def _of_actions(told: Told, mask: NDArray[np.bool_]) -> Told:
-    """Return the counts of the chosen actions alone, without those who did none of them."""
-    owner = np.repeat(np.arange(len(told.size)), told.size)[mask]
-    size = np.bincount(owner, minlength=len(told.size))
-    row = np.flatnonzero(size)
-    updated = None if told.updated_at_ms is None else told.updated_at_ms[row]
-    ends = None if told.end_ms is None else told.end_ms[mask]
-    users, actions = told.user.take(pa.array(row)), told.action.filter(pa.array(mask))
-    return Told(users, told.start_ms[row], size[row], actions, told.count[mask], updated, ends)
-
-
 def _longs(numbers: NDArray[np.uint64] | NDArray[np.int64]) -> ByteColumn:
     return ByteColumn.from_arrow(fixed_cells(numbers.astype(">u8")))
 
@@ -270,20 +259,22 @@ def _told_in(
         users, starts_ms = decode_replica_keys(keys)
         bundles = countbundle.decode_many(values)
         check_ids(int(bundles.action_id.max(initial=0)), actions)
-        told = Told(
-            pa.array(users, pa.string()),
-            starts_ms,
-            bundles.size,
-            texts.take(pa.array(bundles.action_id)),
-            bundles.count,
-            bundles.updated_at_ms,
-        )
-        chosen = wanted[bundles.action_id]
+        owner, chosen = np.repeat(np.arange(len(keys)), bundles.size), wanted[bundles.action_id]
+        ends_ms = None
         if bundles.lasted_ms is not None:  # where a count of 0 is that of no session
-            begun_ms = np.repeat(starts_ms, bundles.size)
-            told = replace(told, end_ms=begun_ms + bundles.lasted_ms.astype(np.int64))
             chosen &= bundles.count > 0
-        yield told if chosen.all() else _of_actions(told, chosen)
+            ends_ms = (starts_ms[owner] + bundles.lasted_ms.astype(np.int64))[chosen]
+        size = np.bincount(owner[chosen], minlength=len(keys))
+        row = np.flatnonzero(size)  # who did none of it has no row
+        yield Told(
+            pa.array(users, pa.string()).take(pa.array(row)),
+            starts_ms[row],
+            size[row],
+            texts.take(pa.array(bundles.action_id[chosen])),
+            bundles.count[chosen],
+            bundles.updated_at_ms[row],
+            ends_ms,
+        )
 
 
 class ReplicaLevel(InSegments, HasRows):
