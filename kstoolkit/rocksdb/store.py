@@ -213,7 +213,6 @@ class Store(Closing, LetsGo):
         cf: str | None = None,
         prefix: bytes = b"",
         start: bytes | None = None,
-        reverse: bool = False,
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and values in the order of the keys, however many there are.
 
@@ -227,9 +226,7 @@ class Store(Closing, LetsGo):
         prefix
             Only keys that begin so.
         start
-            Begin at this key, or at the next one there is: after it, or before it if ``reverse``.
-        reverse
-            From the last key to the first.
+            Begin at this key, or at the next one there is.
 
         Raises
         ------
@@ -237,11 +234,11 @@ class Store(Closing, LetsGo):
             Also if the store is closed before the last row.
         DamagedStoreError
             At a row that can't be read, instead of an end that looks like the last row; of a store
-            that was opened with ``partly``, only if ``reverse``: else such rows are passed over.
+            that was opened with ``partly``, such rows are passed over.
         """
         name = cf or self.main_family
         self._chosen(name)
-        return self._while_open(name, prefix, start, reverse=reverse)
+        return self._while_open(name, prefix, start)
 
     def profile(self, cf: str | None = None) -> Profile | None:
         """Return what the main column family or one was last opened with; None if nothing tells."""
@@ -380,15 +377,15 @@ class Store(Closing, LetsGo):
             yield self._chosen(cf)
 
     def _while_open(
-        self, name: str, prefix: bytes, start: bytes | None, *, reverse: bool
+        self, name: str, prefix: bytes, start: bytes | None
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield rows; where they were let go between two steps, go on in the store as it is."""
         last: bytes | None = None
         while True:
             with self._asked(name):
                 at = start if last is None else last
-                if self._losses is None or reverse:
-                    rows = rows_of(self._families[name], prefix=prefix, start=at, reverse=reverse)
+                if self._losses is None:
+                    rows = rows_of(self._families[name], prefix=prefix, start=at)
                 else:
                     rows = readable_rows(self._view, name, self._losses, prefix=prefix, start=at)
                 self._iterations.add(rows)

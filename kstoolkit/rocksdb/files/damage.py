@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
-    from rocksdict import Rdict, RdictIter
+    from rocksdict import Rdict
 
     from kstoolkit.rocksdb.files.manifest import ListedTable
 
@@ -249,23 +249,21 @@ class View:
 
 
 def rows_of(
-    handle: Rdict, *, prefix: bytes = b"", start: bytes | None = None, reverse: bool = False
+    handle: Rdict, *, prefix: bytes = b"", start: bytes | None = None
 ) -> Generator[tuple[bytes, bytes]]:
     """Yield the keys and values of one column family; memory is that of a row and some blocks.
 
-    The ``handle`` was opened raw. Only keys with this ``prefix`` come, from ``start`` on, or the
-    next one there is: after it, or before it if ``reverse``. A block that can't be read raises what
-    rocksdict does; rows before it have been yielded.
+    The ``handle`` was opened raw. Only keys with this ``prefix`` come, from ``start`` on. A block
+    that can't be read raises what rocksdict does; rows before it have been yielded.
     """
     rows = handle.iter(_every_row())
-    _seek(rows, prefix, start, reverse=reverse)
-    step = rows.prev if reverse else rows.next
+    rows.seek(max(prefix, start or b""))
     while rows.valid():
         key = rows.key()
         if not key.startswith(prefix):
             return
         yield key, rows.value()
-        step()
+        rows.next()
     rows.status()
 
 
@@ -274,21 +272,6 @@ def _every_row() -> ReadOptions:
     options = ReadOptions()
     options.set_total_order_seek(v=True)
     return options
-
-
-def _seek(rows: RdictIter, prefix: bytes, start: bytes | None, *, reverse: bool) -> None:
-    if not reverse:
-        rows.seek(max(prefix, start or b""))
-        return
-    after = _key_after(prefix)
-    if start is not None and (after is None or start < after):
-        rows.seek_for_prev(start)
-    elif after is None:
-        rows.seek_to_last()
-    else:
-        rows.seek_for_prev(after)
-        if rows.valid() and rows.key() == after:
-            rows.prev()
 
 
 def _key_after(prefix: bytes) -> bytes | None:
