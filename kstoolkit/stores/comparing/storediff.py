@@ -177,7 +177,11 @@ _LISTED_ROWS = 10
 
 @dataclass(frozen=True, slots=True)
 class DiffCounts:
-    """In how many rows two stores differ, and in how many they don't."""
+    """In how many rows two stores differ, and in how many they don't.
+
+    Only the second store has those that were ``added``, only the first those that were ``removed``;
+    both have those that ``changed``, with different values.
+    """
 
     added: int
     removed: int
@@ -200,7 +204,8 @@ class StoreDiff(Closing, Viewed):
     folder, kept
         The scratch folder, and the file in it.
     counts, names
-        How many rows were added, removed, changed, and are equal; the two stores' names.
+        How many rows were ``added``, ``removed``, ``changed``, and are ``equal``, which are
+        attributes too; the two stores' names.
     serdes_a, serdes_b, has_families
         How to read keys and values of either, and whether its rows name their column families.
     """
@@ -217,28 +222,10 @@ class StoreDiff(Closing, Viewed):
         has_families: tuple[bool, bool] = (False, False),
     ) -> None:
         self.counts, self.names = counts, names
+        self.added, self.removed = counts.added, counts.removed
+        self.changed, self.equal = counts.changed, counts.equal
         self._kept, self._read_by = kept, (serdes_a, serdes_b, has_families)
         self._remove = weakref.finalize(self, folder.remove)
-
-    @property
-    def added(self) -> int:
-        """How many rows only the second store has."""
-        return self.counts.added
-
-    @property
-    def removed(self) -> int:
-        """How many rows only the first store has."""
-        return self.counts.removed
-
-    @property
-    def changed(self) -> int:
-        """How many rows both have, with different values."""
-        return self.counts.changed
-
-    @property
-    def equal(self) -> int:
-        """How many rows are the same in both."""
-        return self.counts.equal
 
     @property
     def is_empty(self) -> bool:
