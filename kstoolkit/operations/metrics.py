@@ -119,7 +119,7 @@ _LAST_BATCH = {
 def _last_batch(newest: MicroBatch | None) -> list[Family]:
     told: tuple[float | None, ...] = (None, None, None)
     if newest is not None:
-        told = newest.clock_ms / _SECOND_MS, newest.events, newest.seconds
+        told = newest.batch_ms / _SECOND_MS, newest.events, newest.seconds
     return [
         gauge(f"last_batch_{name}", about, value, NO_BATCH)
         for (name, about), value in zip(_LAST_BATCH.items(), told, strict=True)

@@ -204,7 +204,7 @@ class QueryFigures:
         counts_here: bool,
     ) -> list[Family]:
         """Return the figures by now; ``progress`` is what the query told, by number of batch."""
-        fresh = {each.number: each for each in batches if each.number > self._counted}
+        fresh = {each.batch: each for each in batches if each.batch > self._counted}
         for number in sorted(fresh.keys() & progress.keys()):
             self._newest_parts = fresh[number].parts_seconds
             for part, seconds in self._newest_parts.items():

@@ -241,16 +241,6 @@ class MicroBatch:
             raise damaged(place, error) from error
 
     @property
-    def number(self) -> int:
-        """Its number, as a status names it."""
-        return self.batch
-
-    @property
-    def clock_ms(self) -> int:
-        """Its clock, as a status names it."""
-        return self.batch_ms
-
-    @property
     def events_per_second(self) -> float | None:
         """Events by how long it took."""
         return self.events / self.seconds if self.seconds else None
@@ -287,17 +277,37 @@ _TOLD = pa.schema([("epoch", pa.int64()), *_IN_FOLD, ("state_bytes", pa.int64())
 _AT_ONCE = 50_000  # batches
 
 
-@dataclass(frozen=True, slots=True)
-class BatchTable(Sequence[MicroBatch]):
-    """Micro-batches as columns: a record is made of each that is asked for."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Batches(Viewed, Sequence[MicroBatch]):
+    """Micro-batches, the oldest first, as columns: a record is made of each that is asked for.
+
+    Examples
+    --------
+    >>> held = StateSize(rows=448, memory_bytes=2048)
+    >>> batches = Batches.of([MicroBatch(0, 0, 2.0, events=500, state=held)])
+    >>> batches
+    Batches(1 batch, 500 events in 2.0 s)
+    >>> batches.to_pandas()["events_per_second"].tolist()
+    [250.0]
+    """
 
     table: pa.Table
 
     @classmethod
-    def of(cls, batches: Iterable[MicroBatch], epoch: int = 0) -> BatchTable:
-        """Return batches of an epoch as columns."""
+    def of(cls, batches: Iterable[MicroBatch], epoch: int = 0) -> Batches:
+        """Return batches of an epoch."""
         rows = [_row(each) | {"epoch": epoch} for each in batches]
         return cls(pa.Table.from_pylist(rows, _TOLD))
+
+    @property
+    def state_bytes(self) -> tuple[int | None, ...]:
+        """What each wrote into the checkpoint's state."""
+        return tuple(self.table["state_bytes"].to_pylist())
+
+    @property
+    def state(self) -> tuple[StateSize | None, ...]:
+        """What the state stores held after each."""
+        return tuple(each.state for each in self)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -305,10 +315,10 @@ class BatchTable(Sequence[MicroBatch]):
     @overload
     def __getitem__(self, index: int) -> MicroBatch: ...
     @overload
-    def __getitem__(self, index: slice) -> BatchTable: ...
-    def __getitem__(self, index: int | slice) -> MicroBatch | BatchTable:
+    def __getitem__(self, index: slice) -> Batches: ...
+    def __getitem__(self, index: int | slice) -> MicroBatch | Batches:
         if isinstance(index, slice):
-            return BatchTable(self.table.take(pa.array(range(len(self))[index], pa.int64())))
+            return Batches(self.table.take(pa.array(range(len(self))[index], pa.int64())))
         return _record(self.table.slice(range(len(self))[index], 1).to_pylist()[0])
 
     def __iter__(self) -> Iterator[MicroBatch]:
@@ -329,6 +339,41 @@ class BatchTable(Sequence[MicroBatch]):
         of_batch = pc.list_parent_indices(lists).to_numpy()
         np.add.at(added, of_batch, pc.list_flatten(lists).field("value").to_numpy())
         return added
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a batch; of what is told by window or by reason, the sums."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+        if not len(self):
+            names = ["batch", "seconds", "events", *_OF_STATE]
+            return pd.DataFrame(columns=names).astype(dict.fromkeys(_OF_STATE, "Int64"))
+        held = self.table
+        seconds, events = (held[name].to_numpy() for name in ("seconds", "events"))
+        took = np.where(seconds == 0, np.nan, seconds)
+        columns: dict[str, Any] = {
+            "batch": held["batch"],
+            "clock": pd.to_datetime(held["batch_ms"].to_numpy(), unit="ms", utc=True),
+            "seconds": seconds,
+            "events": events,
+            "events_per_second": events / took,
+            "counters_in": held["counters_in"],
+            **{name: self.sum_of_each(name) for name in ("late", "dead_letters", "backlog")},
+            **{n: held[n] for n in ("changelog_records", "changelog_bytes", "findings")},
+            **{name: pd.array(held[name].to_pylist(), "Int64") for name in _OF_STATE},
+        }
+        return pd.DataFrame(columns)
+
+    def __repr__(self) -> str:
+        return f"Batches({self._facts()})"
+
+    def _repr_html_(self) -> str:
+        last = self[-_SHOWN:]
+        note = f"; the last {len(last)} are shown" if len(last) < len(self) else ""
+        return rows_html(f"{self._facts()}{note}", _CELLS, map(_cells, last))
+
+    def _facts(self) -> str:
+        events, seconds = (sum(self.table[name].to_pylist()) for name in ("events", "seconds"))
+        return f"{counted(len(self), 'batches')}, {format_count(events)} events in {seconds:,.1f} s"
 
 
 def _row(each: MicroBatch) -> dict[str, Any]:
@@ -356,7 +401,7 @@ def _rows_of(
             )
             continue
         told = [replace(MicroBatch.load(b.folder), state=StateSize.load(b.folder)) for b in some]
-        yield from BatchTable.of(told).table.select(_IN_FOLD.names).to_batches()
+        yield from Batches.of(told).table.select(_IN_FOLD.names).to_batches()
 
 
 STATISTICS_CONTENT = RowsContent(_rows_of, _IN_FOLD, keep=2)
@@ -365,7 +410,7 @@ STATISTICS_CONTENT = RowsContent(_rows_of, _IN_FOLD, keep=2)
 
 def told_after(
     folder: RunFolder, epoch: int = -1, number: int = -1, columns: Sequence[str] | None = None
-) -> BatchTable:
+) -> Batches:
     """Return what a run's batches came to, those after one; by default all of them.
 
     With ``columns``, what else there is may be left out, but not of the newest.
@@ -383,96 +428,9 @@ def told_after(
 
     table = asked(BatchFolders(folder.path / STATISTICS_FOLDER).marked, read)
     if epoch < 0:
-        return BatchTable(table)
+        return Batches(table)
     later = pc.or_(pc.greater(table["epoch"], epoch), pc.greater(table["batch"], number))
-    return BatchTable(table.filter(later))
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Batches(Viewed, Sequence[MicroBatch]):
-    """A run's micro-batches, the oldest first; made by :meth:`kstoolkit.Run.batches`.
-
-    Examples
-    --------
-    >>> held = StateSize(rows=448, memory_bytes=2048)
-    >>> batches = Batches((MicroBatch(0, 0, 2.0, events=500, state=held),))
-    >>> batches
-    Batches(1 batch, 500 events in 2.0 s)
-    >>> batches.to_pandas()["events_per_second"].tolist()
-    [250.0]
-    """
-
-    told: Sequence[MicroBatch]
-
-    @property
-    def columns(self) -> BatchTable:
-        """Them as columns."""
-        return columns_of(self.told)
-
-    @property
-    def state_bytes(self) -> tuple[int | None, ...]:
-        """What each wrote into the checkpoint's state."""
-        return tuple(self.columns.table["state_bytes"].to_pylist())
-
-    @property
-    def state(self) -> tuple[StateSize | None, ...]:
-        """What the state stores held after each."""
-        return tuple(each.state for each in self.told)
-
-    def __len__(self) -> int:
-        return len(self.told)
-
-    @overload
-    def __getitem__(self, index: int) -> MicroBatch: ...
-    @overload
-    def __getitem__(self, index: slice) -> Batches: ...
-    def __getitem__(self, index: int | slice) -> MicroBatch | Batches:
-        return Batches(self.told[index]) if isinstance(index, slice) else self.told[index]
-
-    def __iter__(self) -> Iterator[MicroBatch]:
-        return iter(self.told)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row a batch; of what is told by window or by reason, the sums."""
-        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
-
-        if not self.told:
-            names = ["batch", "seconds", "events", *_OF_STATE]
-            return pd.DataFrame(columns=names).astype(dict.fromkeys(_OF_STATE, "Int64"))
-        held = self.columns
-        seconds, events = (held.table[name].to_numpy() for name in ("seconds", "events"))
-        took = np.where(seconds == 0, np.nan, seconds)
-        columns: dict[str, Any] = {
-            "batch": held.table["batch"],
-            "clock": pd.to_datetime(held.table["batch_ms"].to_numpy(), unit="ms", utc=True),
-            "seconds": seconds,
-            "events": events,
-            "events_per_second": events / took,
-            "counters_in": held.table["counters_in"],
-            **{name: held.sum_of_each(name) for name in ("late", "dead_letters", "backlog")},
-            **{n: held.table[n] for n in ("changelog_records", "changelog_bytes", "findings")},
-            **{name: pd.array(held.table[name].to_pylist(), "Int64") for name in _OF_STATE},
-        }
-        return pd.DataFrame(columns)
-
-    def __repr__(self) -> str:
-        return f"Batches({self._facts()})"
-
-    def _repr_html_(self) -> str:
-        last = self.told[-_SHOWN:]
-        note = f"; the last {len(last)} are shown" if len(last) < len(self) else ""
-        return rows_html(f"{self._facts()}{note}", _CELLS, map(_cells, last))
-
-    def _facts(self) -> str:
-        table = self.columns.table
-        events, seconds = (sum(table[name].to_pylist()) for name in ("events", "seconds"))
-        return f"{counted(len(self), 'batches')}, {format_count(events)} events in {seconds:,.1f} s"
-
-
-def columns_of(batches: Sequence[MicroBatch]) -> BatchTable:
-    """Return micro-batches as columns."""
-    told = batches.told if isinstance(batches, Batches) else batches
-    return told if isinstance(told, BatchTable) else BatchTable.of(told)
+    return Batches(table.filter(later))
 
 
 def _cells(each: MicroBatch) -> tuple[str, ...]:
@@ -505,7 +463,7 @@ def batches_of(
     for name, by_number in told.items():
         column = pc.coalesce(_of_newest_epoch(table, by_number), table[name])
         table = table.set_column(table.schema.get_field_index(name), name, column)
-    return Batches(BatchTable(table))
+    return Batches(table)
 
 
 def _of_newest_epoch(table: pa.Table, by_number: Mapping[int, int]) -> pa.Array:
@@ -625,21 +583,20 @@ class RunSummary(Viewed):
 
     @classmethod
     def of(
-        cls, batches: Sequence[MicroBatch], state_bytes: int | None, changes: Sequence[Change] = ()
+        cls, batches: Batches, state_bytes: int | None, changes: Sequence[Change] = ()
     ) -> RunSummary:
         """Add up batches, given in their order; ``state_bytes`` is what the checkpoint's take."""
         fates = Counter(each.fate for each in changes)
-        told = columns_of(batches)
-        first, last = (told[0], told[-1]) if told else (None, None)
-        seconds, events = (told.table[name].to_pylist() for name in ("seconds", "events"))
+        first, last = (batches[0], batches[-1]) if batches else (None, None)
+        seconds, events = (batches.table[name].to_pylist() for name in ("seconds", "events"))
         spent = sum(each for each, came in zip(seconds[1:], events[1:], strict=True) if came)
-        sums: dict[str, Any] = {name: pc.sum(told.table[name]).as_py() or 0 for name in _SUMMED}
+        sums: dict[str, Any] = {name: pc.sum(batches.table[name]).as_py() or 0 for name in _SUMMED}
         return cls(
             **sums,
-            late=told.sums("late"),
-            dead_letters=told.sums("dead_letters"),
-            batches=len(told),
-            left_out=sum(told.sums("left_out").values()),
+            late=batches.sums("late"),
+            dead_letters=batches.sums("dead_letters"),
+            batches=len(batches),
+            left_out=sum(batches.sums("left_out").values()),
             backlog={} if last is None else last.backlog,
             as_of_ms={} if last is None else last.as_of_ms,
             state_bytes=state_bytes,

@@ -120,7 +120,7 @@ class RunStatus(Viewed):
         if self.state not in {RunState.COUNTING, RunState.ELSEWHERE}:
             return None
         since_ms = self.at_ms - _RECENT_MS
-        recent = sum(each.events for each in self.batches if each.clock_ms >= since_ms)
+        recent = sum(each.events for each in self.batches if each.batch_ms >= since_ms)
         return recent / (_RECENT_MS / _SECOND_MS)
 
     def rows(self) -> list[tuple[str, str]]:
@@ -148,16 +148,17 @@ class RunStatus(Viewed):
         """Return one row for each of the newest micro-batches; parts of its time in seconds."""
         import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
 
-        columns = ("number", "seconds", "events", "events_per_second", "state_rows", "memory_bytes")
+        columns = ("seconds", "events", "events_per_second", "state_rows", "memory_bytes")
         rows = [
             {
-                "clock": pd.Timestamp(each.clock_ms, unit="ms", tz="UTC"),
+                "clock": pd.Timestamp(each.batch_ms, unit="ms", tz="UTC"),
+                "number": each.batch,
                 **{name: getattr(each, name) for name in columns},
                 **{f"{name}_seconds": part for name, part in each.parts_seconds.items()},
             }
             for each in self.batches
         ]
-        return pd.DataFrame(rows, columns=None if rows else ["clock", *columns])
+        return pd.DataFrame(rows, columns=None if rows else ["clock", "number", *columns])
 
     def __repr__(self) -> str:
         return f"RunStatus({self.state}, {format_count(self.events)} events in {self._batches()})"
@@ -203,7 +204,7 @@ class RunStatus(Viewed):
         if not known:
             return self._why("state_rows")
         figure = printed(getattr(known[-1], name))
-        return figure if known[-1] is self.newest else f"{figure} after batch {known[-1].number}"
+        return figure if known[-1] is self.newest else f"{figure} after batch {known[-1].batch}"
 
     def _why(self, name: str) -> str:
         return f"unknown ({self.unknown.get(name, 'not told')})"

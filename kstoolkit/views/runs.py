@@ -47,12 +47,12 @@ def _courses(status: RunStatus, lags: Iterable[tuple[int, int]]) -> tuple[Course
     """Return (time, value, its text) of each figure that has a tile."""
     batches, found = status.batches, [each.findings for each in status.batches]
     sums = accumulate(found, initial=status.findings - sum(found))
-    rates = [(each.clock_ms, each.events_per_second) for each in batches if each.events]
+    rates = [(each.batch_ms, each.events_per_second) for each in batches if each.events]
     return (
         [(ms, rate, format_count(rate)) for ms, rate in rates if rate is not None],
-        [(each.clock_ms, each.seconds, f"{each.seconds:,.2f} s") for each in batches],
+        [(each.batch_ms, each.seconds, f"{each.seconds:,.2f} s") for each in batches],
         [(ms, lag, format_span(lag / 1_000) if lag else "none") for ms, lag in lags],
-        [(each.clock_ms, n, format_count(n)) for each, n in zip(batches, [*sums][1:], strict=True)],
+        [(each.batch_ms, n, format_count(n)) for each, n in zip(batches, [*sums][1:], strict=True)],
     )
 
 

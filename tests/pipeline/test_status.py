@@ -150,7 +150,7 @@ def test_of_a_long_run_the_newest_batches_are_told_and_all_are_summed_up(run: Ru
         add(run, batch(number))
     status = RunWatch(run).look()
     assert len(status.batches) == _MOST_BATCHES
-    assert status.batches[-1].number == _MOST_BATCHES + 4
+    assert status.batches[-1].batch == _MOST_BATCHES + 4
     assert status.num_batches == _MOST_BATCHES + 5
     assert status.events == 140 + 100 * (_MOST_BATCHES + 3)
 

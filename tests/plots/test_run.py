@@ -19,18 +19,16 @@ if TYPE_CHECKING:
 
 
 def batches(number: int, *, state: int | None = 1024) -> Batches:
-    return Batches(
-        tuple(
-            MicroBatch(
-                n,
-                0,
-                2.0,
-                events=100 * (n + 1),
-                state=None if state is None else StateSize(8 * (n + 1), state * (n + 1)),
-                state_bytes=state,
-            )
-            for n in range(number)
+    return Batches.of(
+        MicroBatch(
+            n,
+            0,
+            2.0,
+            events=100 * (n + 1),
+            state=None if state is None else StateSize(8 * (n + 1), state * (n + 1)),
+            state_bytes=state,
         )
+        for n in range(number)
     )
 
 
@@ -92,11 +90,9 @@ def test_state_is_drawn_as_large_as_it_was_after_each_batch() -> None:
 
 
 def test_known_and_unknown_state_stand_each_where_they_belong() -> None:
-    told = Batches(
-        tuple(
-            replace(each, state_bytes=written)
-            for each, written in zip(batches(4), (None, 10, None, None), strict=True)
-        )
+    told = Batches.of(
+        replace(each, state_bytes=written)
+        for each, written in zip(batches(4), (None, 10, None, None), strict=True)
     )
     axes: Any = told.plot()
     spans = [each for each in axes.patches if each.get_hatch() == "////"]

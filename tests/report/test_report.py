@@ -17,7 +17,7 @@ from rocksdict import Options, Rdict
 
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, LargeReportWarning, OutputError
-from kstoolkit.pipeline.batches import RunSummary
+from kstoolkit.pipeline.batches import Batches, RunSummary
 from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.report.report import Report
 from kstoolkit.rocksdb.memory.planning import plan_memory
@@ -169,7 +169,7 @@ def test_one_finding_is_its_sentence_and_its_evidence() -> None:
 
 
 def test_a_summary_states_its_rows() -> None:
-    summary = RunSummary.of([], None)
+    summary = RunSummary.of(Batches.of([]), None)
     page = page_of(summary)
     assert told_of(summary) in page.text
     assert [what for what, figure in summary.rows() if f"{what}{figure}" not in page.text] == []
