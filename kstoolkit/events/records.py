@@ -4,20 +4,19 @@ A line of JSON is a record as it stands, whatever is in it: whoever reads the to
 CSV or Parquet is a JSON object of its columns; what is no row of CSV is its raw text. Columns are
 encoded one by one, each different text once, and joined row by row in Arrow.
 
-A gzip file that is written carries no time and no name, and its deflate stream is fed in fixed
-pieces, so that its bytes depend on the events (and on zlib) alone.
+A gzip file that is written carries no time and no name, so that its bytes depend on the events (and
+on zlib) alone.
 """
 
 from __future__ import annotations
 
 import base64
 import csv
+import gzip
 import io
 import json
 import math
 import os
-import struct
-import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
@@ -42,7 +41,7 @@ from kstoolkit.events.times import only_utf8, to_epoch_ms
 from kstoolkit.formats.columns import is_utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -124,8 +123,6 @@ Compression = Literal["gzip", "zstd"]
 
 _SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
 _ROWS_AT_A_TIME = 100_000
-_GZIP_HEADER = bytes.fromhex("1f8b 08 00 00000000 02 ff")
-"""Deflate, no flags, no time, best compression, unknown system (RFC 1952)."""
 
 
 def write_events(
@@ -188,7 +185,8 @@ def _write(
         return
     pieces = _TEXT[file_format](events)
     if compression == "gzip":
-        out.writelines(gzip_pieces(pieces))
+        with gzip_in(out) as file:
+            file.writelines(pieces)
     elif compression == "zstd":
         with pa.CompressedOutputStream(pa.PythonFile(out), "zstd") as stream:
             for piece in pieces:
@@ -197,21 +195,9 @@ def _write(
         out.writelines(pieces)
 
 
-def gzip_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield a gzip file that holds ``pieces``, the same bytes for the same pieces.
-
-    >>> import gzip
-    >>> gzip.decompress(b"".join(gzip_pieces([b"one ", b"two"])))
-    b'one two'
-    """
-    deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
-    checksum = size_bytes = 0
-    yield _GZIP_HEADER
-    for piece in pieces:
-        checksum = zlib.crc32(piece, checksum)
-        size_bytes += len(piece)
-        yield deflate.compress(piece)
-    yield deflate.flush() + struct.pack("<LL", checksum, size_bytes & 0xFFFFFFFF)
+def gzip_in(out: BinaryIO) -> gzip.GzipFile:
+    """Return a gzip file inside another: it has no time and no name."""
+    return gzip.GzipFile("", "wb", fileobj=out, mtime=0)
 
 
 def _json_lines(events: pa.Table) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.records import gzip_pieces, replacing
+from kstoolkit.events.records import gzip_in, replacing
 from kstoolkit.events.simulator import simulate
 from kstoolkit.units import Duration, format_bytes, parse_duration
 
@@ -101,8 +101,8 @@ def _spoil(path: Path) -> None:
         before = json.loads(lines[number * distance - 1])
         bad = record.replace(_TIME, before["time"])
         lines.insert(number * distance, f"{bad}\n".encode())
-    with replacing(path) as out:
-        out.writelines(gzip_pieces([b"".join(lines)]))
+    with replacing(path) as out, gzip_in(out) as file:
+        file.writelines(lines)
 
 
 def fetch_wikiticker(
