@@ -56,7 +56,7 @@ def read_csv(
     places = [header.index(name) for name in columns if name in header]
     for batch, unparseable in read_csv_rows(path, columns, chunk_bytes=chunk_bytes):
         found = in_columns(batch.column(place) for place in places)
-        yield Piece(*found, partial(_lines, batch), unparseable, batch.nbytes)
+        yield Piece(*found, partial(_lines, batch), unparseable)
 
 
 def read_csv_rows(
@@ -229,7 +229,7 @@ def _parquet_piece(batch: pa.RecordBatch, columns: Columns) -> Piece:
         return [json.dumps(record, default=str, ensure_ascii=False) for record in records]
 
     found = in_columns(_checked(batch.column(name)) for name in columns)
-    return Piece(*found, raw, size_bytes=batch.nbytes)
+    return Piece(*found, raw)
 
 
 def _checked(column: pa.Array) -> pa.Array:

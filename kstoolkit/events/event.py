@@ -103,7 +103,7 @@ def is_plain(columns: Columns) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Some records of a file, as it has them, of so many bytes uncompressed.
+    """Some records of a file, as it has them.
 
     ``unparseable`` are (raw text, what the parser said) of records that are in no row.
     """
@@ -113,7 +113,6 @@ class Piece:
     actions: Actions
     raw: Raw
     unparseable: list[tuple[str, str]] = field(default_factory=list)
-    size_bytes: int = 0
 
 
 def require(columns: Columns, names: Sequence[str], where: str) -> None:

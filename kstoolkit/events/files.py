@@ -66,10 +66,7 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from kstoolkit.events.event import Columns
+    from kstoolkit.events.event import Columns, Judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +133,6 @@ def listing(pattern: str, file_format: str | None = None, *, without: str | None
     known = {path for path in found if told_format(path) is not None}
     unread = Counter(os.path.splitext(path)[1] or "no ending" for path in found - known)  # noqa: PTH122
     return Listing(sorted(known), unread)
-
-
-def list_files(
-    pattern: str, file_format: str | None = None, *, without: str | None = None
-) -> list[str]:
-    """Return the files of events that :func:`listing` finds, sorted."""
-    return listing(pattern, file_format, without=without).paths
 
 
 def _found(pattern: str, file_format: str | None) -> set[str]:
@@ -482,7 +472,7 @@ def gone_from(
     if not gone:
         return []
     try:
-        return gone if list_files(pattern, file_format, without=without) else []
+        return gone if listing(pattern, file_format, without=without).paths else []
     except InputError:
         return []
 
@@ -502,21 +492,10 @@ def names_file(pattern: str, path: str) -> bool:
 _READERS = {"json": read_json_lines, "csv": read_csv, "parquet": read_parquet}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Good:
-    """Events of one piece, as columns, what they touched, and the dead letters beside them."""
-
-    time_ms: NDArray[np.int64]
-    users: pa.Array
-    actions: pa.Array
-    items: tuple[pa.Array, ...]
-    letters: list[pa.RecordBatch]
-
-
 def read_events(
     path: str, columns: Columns, *, now_ms: int, limits: Limits, file_format: str | None = None
-) -> Iterator[Good]:
-    """Yield the events of a file piece by piece, and its dead letters.
+) -> Iterator[tuple[Judged, list[pa.RecordBatch]]]:
+    """Yield the events of a file piece by piece, and the dead letters beside them.
 
     One that is damaged or gone is an OSError: none of what was yielded may count then.
     """
@@ -529,7 +508,7 @@ def read_events(
             dead.append(letters(["unparseable"] * len(raws), raws, file=path, details=details))
         if judged.bad.size:
             dead.append(letters(judged.reasons, piece.raw(judged.bad), file=path))
-        yield Good(judged.time_ms, judged.users, judged.actions, judged.items, dead)
+        yield judged, dead
 
 
 def letter_of_file(path: str, reason: str, detail: str | None = None) -> pa.RecordBatch:
@@ -581,10 +560,8 @@ def _column_names(path: str, file_format: str | None = None) -> list[str]:
 
 
 def _json_names(path: str) -> list[str]:
-    with open_stream(path) as stream:
-        first = stream.read(_FIRST_BYTES)
     names: dict[str, None] = {}
-    for line in first.split(b"\n"):
+    for line in first_lines(path):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):

@@ -184,7 +184,7 @@ def _pieces(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) ->
         bad = [(text, why) for text, why in told if isinstance(why, str)]
         good = [(text, found) for text, found in told if not isinstance(found, str)]
         read = _columns_of([record for _, record in good], columns, types)
-        yield Piece(*read, lambda chosen: [good[place][0] for place in chosen], bad, len(chunk))
+        yield Piece(*read, lambda chosen: [good[place][0] for place in chosen], bad)
     else:
         yield from _pieces(chunk[:middle], columns, types, longest_bytes)
         yield from _pieces(chunk[middle + 1 :], columns, types, longest_bytes)
@@ -197,7 +197,7 @@ def _parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: in
         return None
     if not len(lines.starts):
         nothing = in_columns(pa.array([], _TEXT) for _ in columns)
-        return Piece(*nothing, lines.raw, size_bytes=len(chunk))
+        return Piece(*nothing, lines.raw)
     try:
         table = _parsed(chunk, types).combine_chunks()
     except pa.ArrowInvalid:
@@ -205,7 +205,7 @@ def _parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: in
     if table.num_rows != len(lines.starts):
         return None
     found = in_columns(table[name].chunk(0) for name in columns)
-    return Piece(*found, lines.raw, size_bytes=len(chunk))
+    return Piece(*found, lines.raw)
 
 
 def _parsed(chunk: bytes, types: Types) -> pa.Table:

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from kstoolkit.errors import ConfigurationError, InputError, KafkaError, to_stderr
 from kstoolkit.events.event import is_plain
-from kstoolkit.events.files import check_columns, list_files
+from kstoolkit.events.files import check_columns, listing
 from kstoolkit.events.json import LONGEST_LINE_BYTES
 from kstoolkit.events.records import read_raw_records, records_of
 from kstoolkit.events.simulator import Simulation
@@ -274,7 +274,7 @@ def _of_files(source: Files, given: list[str]) -> Callable[[], Iterator[RawRecor
         named = ", ".join(map(repr, dict.fromkeys(source.columns)))
         message = f"Not all of these columns are plain names: {named}."
         raise ConfigurationError(message, hint="Name columns of the files: no Spark is asked here.")
-    found = [path for each in given for path in list_files(each, source.file_format)]
+    found = [path for each in given for path in listing(each, source.file_format).paths]
     paths = tuple(dict.fromkeys(found))
     if not any(Path(path).stat().st_size for path in paths):
         why = "all files are empty" if paths else "no file there has a known format"

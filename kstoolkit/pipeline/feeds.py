@@ -29,7 +29,7 @@ from kstoolkit.events.files import (
     Ledger,
     gone_from,
     letter_of_file,
-    list_files,
+    listing,
     names_file,
     read_events,
     read_rows,
@@ -222,7 +222,7 @@ class _LedgerReader(Reader):
 
     def _admit(self) -> None:
         plan, checkpoint = self.plan, Path(self.plan.out, "checkpoint")
-        found = list_files(plan.path, plan.file_format, without=plan.out)
+        found = listing(plan.path, plan.file_format, without=plan.out).paths
         batch = newest_commit(checkpoint)
         done = 0 if batch is None else files_taken(checkpoint, batch)
         self.ledger.admit(found, set_aside=plan.set_aside, done=done)
@@ -293,9 +293,9 @@ def _count_file(file: _File, plan: FileFeedPlan, tally: Tally) -> Contents:
             limits=plan.limits,
             file_format=plan.file_format,
         )
-        for good in pieces:
-            whole.count(good.time_ms, good.users, good.actions, good.items)
-            for each in good.letters:
+        for judged, letters in pieces:
+            whole.count(judged.time_ms, judged.users, judged.actions, judged.items)
+            for each in letters:
                 whole.set_aside(each)
     except OSError as error:
         if fault_in_words(error) is not None:

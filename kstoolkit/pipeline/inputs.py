@@ -28,7 +28,6 @@ from kstoolkit.events.files import (
     check_columns,
     first_lines,
     lacks_zone,
-    list_files,
     listing,
     names_file,
     row_types,
@@ -59,7 +58,7 @@ _RESET = "kstoolkit reset {out} --to earliest, which says what would be counted 
 
 def input_paths(source: Files, folder: RunFolder) -> list[str]:
     """Return the input's files as of now, in the order of their names, without the run's own."""
-    return list_files(source.path, source.file_format, without=str(folder.path))
+    return listing(source.path, source.file_format, without=str(folder.path)).paths
 
 
 def check_input(source: Files, folder: RunFolder, tell: Log, *, live: bool) -> None:

@@ -312,7 +312,7 @@ def _events_of(
     file: Admitted, columns: Columns, user: str, span_ms: tuple[int, int], how: dict[str, Any]
 ) -> list[pa.Table]:
     found = []
-    for good in read_events(file.path, columns, now_ms=file.admitted_ms, **how):
+    for good, _ in read_events(file.path, columns, now_ms=file.admitted_ms, **how):
         is_then = (good.time_ms >= span_ms[0]) & (good.time_ms < span_ms[1])
         rows = pa.array(np.flatnonzero(np.asarray(pc.equal(good.users, user)) & is_then))
         actions = good.actions.take(rows).cast(pa.string())

@@ -17,13 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ColumnError, FormatError, InputError, UnreadableFile
-from kstoolkit.events.event import Columns, Limits
+from kstoolkit.events.event import Columns, Judged, Limits
 from kstoolkit.events.files import (
     BROKEN,
     FILE,
     NOW,
     RAW,
-    Good,
     Ledger,
     _column_names,
     check_columns,
@@ -31,13 +30,14 @@ from kstoolkit.events.files import (
     gone_from,
     lacks_zone,
     letter_of_file,
-    list_files,
     listing,
     names_file,
     read_events,
     read_rows,
     row_types,
 )
+
+Told = tuple[Judged, list[pa.RecordBatch]]
 
 
 def made(folder: Path, *names: str) -> list[str]:
@@ -46,6 +46,10 @@ def made(folder: Path, *names: str) -> list[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}\n")
     return [str(folder / name) for name in names]
+
+
+def list_files(pattern: str, file_format: str | None = None, **options: str) -> list[str]:
+    return listing(pattern, file_format, **options).paths
 
 
 def listed(pattern: Path | str, base: Path, file_format: str | None = None) -> list[str]:
@@ -310,22 +314,22 @@ RECORDS = [
 ]
 
 
-def read(path: Path | str, **options: str) -> list[Good]:
+def read(path: Path | str, **options: str) -> list[Told]:
     return list(read_events(str(path), COLUMNS, now_ms=NOW_MS, limits=Limits(), **options))
 
 
-def events(goods: list[Good]) -> list[tuple[int, str, str]]:
+def events(goods: list[Told]) -> list[tuple[int, str, str]]:
     return [
         (int(time_ms), user, action)
-        for good in goods
+        for good, _ in goods
         for time_ms, user, action in zip(
             good.time_ms, good.users.to_pylist(), good.actions.to_pylist(), strict=True
         )
     ]
 
 
-def letters(goods: list[Good]) -> list[dict[str, str | None]]:
-    return [letter for good in goods for batch in good.letters for letter in batch.to_pylist()]
+def letters(goods: list[Told]) -> list[dict[str, str | None]]:
+    return [letter for _, dead in goods for batch in dead for letter in batch.to_pylist()]
 
 
 def written(folder: Path, file_format: str) -> Path:

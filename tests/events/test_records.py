@@ -112,7 +112,7 @@ def test_whoever_is_an_event_s_user_is_the_key_of_its_record(
     read = list(read_events(str(path), COLUMNS, now_ms=NOW_MS, limits=Limits()))
     events = [
         (user, int(time_ms))
-        for good in read
+        for good, _ in read
         for user, time_ms in zip(good.users.to_pylist(), good.time_ms, strict=True)
     ]
     assert [each for each in events if each not in keyed] == []
