@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
-from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
@@ -24,7 +23,7 @@ import pyarrow.compute as pc
 from kstoolkit.errors import ColumnError, ConfigurationError
 from kstoolkit.events.times import UNITS, TimeUnit, only_utf8, to_epoch_ms, zone_of
 from kstoolkit.formats.actions import joined, parts_of
-from kstoolkit.records import Viewed
+from kstoolkit.records import Viewed, rows_html
 from kstoolkit.units import Duration, format_count, parse_duration
 
 if TYPE_CHECKING:
@@ -405,16 +404,10 @@ class DeadLetters(Viewed):
         return f"DeadLetters({len(self):,}{': ' if told else ''}{told}{some})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(reason)}</td><td>{format_count(number)}</td>"
-            f"<td style='text-align:left'>{escape(REASONS.get(reason, ''))}</td></tr>"
-            for reason, number in self.by_reason.items()
+        told = (
+            (name, format_count(n), REASONS.get(name, "")) for name, n in self.by_reason.items()
         )
-        head = "".join(f"<th scope='col'>{name}</th>" for name in ("reason", "records", "meaning"))
-        return (
-            f"<table><caption>{escape(repr(self))}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        )
+        return rows_html(repr(self), ("reason", "records", "meaning"), told)
 
 
 def count_reasons(table: pa.Table) -> dict[str, int]:

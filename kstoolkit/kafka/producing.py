@@ -32,8 +32,7 @@ from kstoolkit.events.sources import Files, files
 from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.kafka.cluster import Cluster, check_partitions, clients, retention_ms, topic_made
 from kstoolkit.kafka.connection import for_librdkafka
-from kstoolkit.markup import element, joined
-from kstoolkit.records import counted
+from kstoolkit.records import counted, facts_html
 from kstoolkit.units import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
@@ -439,15 +438,9 @@ class Produced:
         return f"{what} to {where} in {self.seconds:,.1f} s{rate}{refused}{twice}"
 
     def _repr_html_(self) -> str:
-        rows = [
-            *((f"partition {each}", self.partitions[each]) for each in sorted(self.partitions)),
-            *((f"refused: {why}", number) for why, number in self.failures.items()),
-        ]
-        cells = (
-            element("tr", element("th", name), element("td", format_count(number)))
-            for name, number in rows
-        )
-        return element("p", repr(self)) + element("table", joined(*cells))
+        told = [(f"partition {each}", number) for each, number in sorted(self.partitions.items())]
+        told += [(f"refused: {why}", number) for why, number in self.failures.items()]
+        return facts_html([(name, format_count(number)) for name, number in told], repr(self))
 
 
 _FUTURE_MS = 3_600_000  # brokers refuse a record that is later than this, unless told otherwise
