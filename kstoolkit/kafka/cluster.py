@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -257,19 +257,6 @@ class Cluster:
         ends = self._offsets(topic, partitions, _LATEST)
         return {each: found[each] if found[each] >= 0 else ends[each] for each in partitions}
 
-    def sample(self, topic: str, most: int) -> list[bytes]:
-        """Return the values of a partition's last records, at most so many of each partition."""
-        lib = clients()
-        reach = self.reach(topic, self.partitions(topic))
-        places = [
-            lib.TopicPartition(topic, each, max(at.first, at.end - most))
-            for each, at in reach.items()
-            if at.end > at.first
-        ]
-        with closing(self.consumer()) as consumer:
-            consumer.assign(places)
-            return _values(consumer, len(places), most)
-
     def admin(self, **more: Any) -> AdminClient:
         """Return a client that manages."""
         return _made(clients().admin.AdminClient, self._settings() | more)  # type: ignore[no-any-return]
@@ -303,21 +290,6 @@ class Cluster:
         unknown, moved = codes.UNKNOWN_TOPIC_OR_PART, codes.NOT_LEADER_FOR_PARTITION
         with translated():  # of a topic that was just made, not every server knows yet
             return settled(ask, codes.LEADER_NOT_AVAILABLE, moved, unknown)
-
-
-def _values(consumer: Consumer, partitions: int, most: int) -> list[bytes]:
-    """Return the values of records until each partition has come to its end."""
-    found: list[bytes] = []
-    ended = 0
-    deadline = time.monotonic() + ANSWER_SECONDS
-    while ended < partitions and time.monotonic() < deadline:
-        for message in consumer.consume(most, timeout=0.5):
-            error = message.error()
-            if error is not None and error.code() == clients().KafkaError._PARTITION_EOF:  # noqa: SLF001
-                ended += 1
-            elif error is None and (value := message.value()) is not None:
-                found.append(value)
-    return found
 
 
 def settled(ask: Callable[[], Answer], *unsettled: int) -> Answer:

@@ -63,6 +63,15 @@ def read_records(
             yield records
 
 
+def last_values(cluster: Cluster, topic: str, most: int) -> list[bytes]:
+    """Return the values of a topic's last records, at most so many of each partition."""
+    reach = cluster.reach(topic, cluster.partitions(topic))
+    begin = {each: max(at.first, at.end - most) for each, at in reach.items()}
+    end = {each: at.end for each, at in reach.items()}
+    found = read_records(cluster, topic, begin, end, _MESSAGES)
+    return [value for some in found for value in some.values if value is not None]
+
+
 def lost(topic: str, which: str = "") -> InputError:
     """Return that a topic lost records before they were read, as an error of ours."""
     message = f"The topic {topic!r} has lost records that were not read yet{which}."

@@ -35,6 +35,7 @@ from kstoolkit.events.files import (
 from kstoolkit.events.opening import format_of
 from kstoolkit.events.topics import Topic
 from kstoolkit.kafka.cluster import Cluster, check_offsets
+from kstoolkit.kafka.reading import last_values
 from kstoolkit.pipeline import stream
 from kstoolkit.pipeline.run import files_told
 from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
@@ -208,7 +209,7 @@ def starting_of(topic: Topic, facts: TopicFacts, reset: Mapping[int, int]) -> st
 def sample_values(topic: Topic) -> list[bytes]:
     """Return the values of some of the topic's records, to see their fields in."""
     cluster = Cluster(topic.address.bootstrap, topic.options)
-    values = cluster.sample(topic.address.topic, _SAMPLED)
+    values = last_values(cluster, topic.address.topic, _SAMPLED)
     if not values:
         message = f"The topic {topic.address.topic!r} has no record yet to see fields in."
         raise InputError(message, hint="Say them: schema='at long, who string'.")

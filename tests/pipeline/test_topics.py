@@ -15,6 +15,7 @@ import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError
 from kstoolkit.events.topics import _CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
+from kstoolkit.kafka.reading import last_values
 from kstoolkit.pipeline.pipeline import _prepare
 from kstoolkit.pipeline.progress import Progress
 from kstoolkit.pipeline.runfolder import RunFolder
@@ -281,7 +282,7 @@ def test_counts_go_to_a_topic_and_come_back(  # noqa: PLR0917 - fixtures
     run = run_on(given, tmp_path / "out", changelog=log, findings_to=found)
 
     check_exact(run, [lines])
-    sent = map(json.loads, Cluster(broker.bootstrap).sample(f"topics-{form}-found", 1_000))
+    sent = map(json.loads, last_values(Cluster(broker.bootstrap), f"topics-{form}-found", 1_000))
     findings = [each for each in sent if "record" not in each]
     assert len(findings) == sum(batch.findings for batch in run.batches()) > 0
     one = findings[0]
@@ -315,5 +316,5 @@ def test_a_record_of_the_changelog_has_all_that_its_user_did_in_the_window(
         (1740787200000, "Ann", "write"),
     }
     # Compacted, only the last record of each key is left: it must tell of both actions.
-    last = Cluster(broker.bootstrap).sample("topics-whole", 2)
+    last = last_values(Cluster(broker.bootstrap), "topics-whole", 2)
     assert all(b"read" in value and b"write" in value for value in last)
