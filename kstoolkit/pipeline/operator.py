@@ -34,7 +34,6 @@ from kstoolkit.pipeline.shuffle import (
     REACHED,
     SESSION,
     TICK,
-    bucket_of,
     items_kind,
     spare_collector,
 )
@@ -160,7 +159,7 @@ class CascadeOperator(StatefulProcessor):
         timerValues: Any,  # noqa: ARG002, N803 - called by keyword
     ) -> Iterator[pd.DataFrame]:
         """Count what came for a bucket in one micro-batch."""
-        number = bucket_of(int(key[0]), self.plan.buckets)
+        number = int(key[0]) % self.plan.buckets
         arrivals, sessions, touched, feeds, dead, now_ms, kinds = _unpack(rows)
         if self.plan.processing_time:
             pane_ms = now_ms - now_ms % self.plan.cascade.pane_ms

@@ -197,7 +197,7 @@ def shuffle_keys(buckets: int, partitions: int) -> list[int]:
     --------
     >>> [_spark_partition(key, 2) for key in shuffle_keys(6, 2)]
     [0, 1, 0, 1, 0, 1]
-    >>> [bucket_of(key, 6) for key in shuffle_keys(6, 2)]
+    >>> [key % 6 for key in shuffle_keys(6, 2)]
     [0, 1, 2, 3, 4, 5]
     """
     return [
@@ -208,11 +208,6 @@ def shuffle_keys(buckets: int, partitions: int) -> list[int]:
         )
         for bucket in range(buckets)
     ]
-
-
-def bucket_of(key: int, buckets: int) -> int:
-    """Return the bucket whose shuffle key this is."""
-    return key % buckets
 
 
 def _spark_partition(number: int, partitions: int) -> int:
