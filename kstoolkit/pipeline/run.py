@@ -51,7 +51,7 @@ from kstoolkit.pipeline.batches import (
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
 from kstoolkit.pipeline.incidentrecords import told_findings
 from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, newest_commit, size_bytes
-from kstoolkit.pipeline.story import user_events, user_history, user_story, utc_times
+from kstoolkit.pipeline.story import in_utc, user_events, user_history, user_story
 from kstoolkit.records import Viewed, counted
 from kstoolkit.units import format_count
 from kstoolkit.windows import Window, as_window
@@ -81,18 +81,17 @@ _Firsts: TypeAlias = "dict[tuple[str, tuple[str, ...] | None], pa.Table]"
 
 
 def _tidy(counters: Counters, window: Window) -> pd.DataFrame:
-    import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
-
     ends = counters.end_ms if len(counters) else None
     columns = {
-        "window_start": utc_times(counters.start_ms),
-        "window_end": utc_times(ends if ends is not None else counters.start_ms + window.size_ms),
-        "user": counters.to_batch().column("user").cast(pa.string()).to_pandas(),
-        **{name: texts.to_pandas() for name, texts in counters.columns().items()},
+        "window_start": in_utc(counters.start_ms),
+        "window_end": in_utc(counters.start_ms + window.size_ms if ends is None else ends),
+        "user": counters.to_batch().column("user").cast(pa.string()),
+        **counters.columns(),
         "count": counters.count.astype(np.int64),
     }
-    keys = ["window_start", "user", *counters.named]
-    return pd.DataFrame(columns).sort_values(keys, ignore_index=True)
+    keys = ("window_start", "user", *counters.named)
+    tidy = pa.table(columns).sort_by([(name, "ascending") for name in keys])
+    return tidy.to_pandas()  # type: ignore[no-any-return]
 
 
 def _read_dead_letters(out: Path, *, limit: int) -> DeadLetters:

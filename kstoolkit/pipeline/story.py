@@ -57,12 +57,9 @@ _EVENTS = pa.schema(
 )
 
 
-def utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
-    """Return epoch ms as pandas' timestamps, UTC."""
-    import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
-
-    # In nanoseconds, as is pandas' habit, there would be no year 1 and no year 2300.
-    return pd.DatetimeIndex(epoch_ms.astype("datetime64[ms]")).tz_localize("UTC")
+def in_utc(epoch_ms: NDArray[np.int64]) -> pa.Array:
+    """Return epoch ms as a column of timestamps, UTC."""
+    return pa.array(epoch_ms).cast(_EVENTS.types[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -142,17 +139,14 @@ class LevelCounts:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return ``window``, ``window_start``, ``window_end`` (UTC), ``count``, ``flagged``."""
-        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
-
-        return pd.DataFrame(
-            {
-                "window": self.window.label,
-                "window_start": utc_times(self.times_ms),
-                "window_end": utc_times(self.window_ends_ms),
-                "count": self.counts,
-                "flagged": np.isin(self.times_ms, self.flagged_ms),
-            }
-        )
+        columns = {
+            "window": pa.repeat(self.window.label, len(self.counts)),
+            "window_start": in_utc(self.times_ms),
+            "window_end": in_utc(self.window_ends_ms),
+            "count": self.counts,
+            "flagged": np.isin(self.times_ms, self.flagged_ms),
+        }
+        return pa.table(columns).to_pandas()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -317,7 +311,7 @@ def _events_of(
         rows = pa.array(np.flatnonzero(np.asarray(pc.equal(good.users, user)) & is_then))
         actions = good.actions.take(rows).cast(pa.string())
         told = actions if columns.parts is None else in_words(actions, len(columns.parts))
-        times = pa.array(good.time_ms).take(rows).cast(_EVENTS.types[0])
+        times = in_utc(good.time_ms).take(rows)
         files = pa.array([storable(file.path)] * len(rows), pa.string())
         found.append(pa.table([times, told, files], schema=_EVENTS))
     return found
