@@ -256,7 +256,9 @@ class Counters:
         """Collapse rows into counters; each row counts once, or ``count`` times."""
         user_texts, user = _as_dictionary(users)
         action_texts, action = _as_dictionary(actions)
-        return _collapsed(user_texts, action_texts, user, action, start_ms, count, parts, end_ms)
+        each = np.ones(len(user), np.uint64) if count is None else count
+        key = user_texts, action_texts, user, action, start_ms
+        return _collapsed(cls(*key, each, parts, end_ms), is_once=count is None)
 
     @classmethod
     def merge(cls, parts: Sequence[Counters]) -> Counters:
@@ -271,10 +273,7 @@ class Counters:
         parts = [part for part in parts if len(part)]
         if len(parts) <= 1:
             return parts[0] if parts else cls.empty()
-        users, actions, user, start_ms, action = _aligned(parts)
-        count = np.concatenate([part.count for part in parts])
-        key = users, actions, user, action, start_ms
-        return _collapsed(*key, count, parts[0].parts, _ends(parts))
+        return _collapsed(_in_a_row(parts))
 
     @classmethod
     def join(cls, parts: Sequence[Counters]) -> tuple[Counters, NDArray[np.intp]]:
@@ -292,13 +291,9 @@ class Counters:
         parts = [part for part in parts if len(part)]
         if not parts:
             return cls.empty(), np.arange(0)
-        users, actions, user, start_ms, action = _aligned(parts)
-        order = np.argsort(PackedKeys.of(user, start_ms, action).packed, kind="stable")
-        count = np.concatenate([part.count for part in parts])[order]
-        key = user[order], action[order], start_ms[order]
-        ends = _ends(parts)
-        ends = None if ends is None else ends[order]
-        return cls(users, actions, *key, count, parts[0].parts, ends), order
+        rows = _in_a_row(parts)
+        order = np.argsort(_keys(rows).packed, kind="stable")
+        return rows.take(order), order
 
     @classmethod
     def newest(cls, parts: Sequence[Counters]) -> Counters:
@@ -367,7 +362,7 @@ class Counters:
         return int(self.count.sum())
 
     def take(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Counters:
-        """Return the chosen counters, by mask or by ascending positions."""
+        """Return the chosen counters, by mask or by positions."""
         return replace(
             self,
             user=self.user[chosen],
@@ -398,25 +393,22 @@ class Counters:
         inside: NDArray[np.intp] | slice = slice(None)
         if window.size_ms % window.every_ms:  # the earliest one may have ended before the pane
             inside = np.flatnonzero(starts + window.size_ms > self.start_ms[:, None])
-        return _collapsed(
-            self.users,
-            self.actions,
-            np.repeat(self.user, copies)[inside],
-            np.repeat(self.action, copies)[inside],
-            starts.ravel()[inside],
-            np.repeat(self.count, copies)[inside],
-            self.parts,
+        rows = replace(
+            self,
+            user=np.repeat(self.user, copies)[inside],
+            action=np.repeat(self.action, copies)[inside],
+            start_ms=starts.ravel()[inside],
+            count=np.repeat(self.count, copies)[inside],
         )
+        return _collapsed(rows)
 
     def moved(self, start_ms: NDArray[np.int64], end_ms: NDArray[np.int64]) -> Counters:
         """Return the counters as sessions that begin and end elsewhere; those of one key summed."""
-        key = self.users, self.actions, self.user, self.action, start_ms
-        return _collapsed(*key, self.count, self.parts, end_ms)
+        return _collapsed(replace(self, start_ms=start_ms, end_ms=end_ms))
 
     def over_time(self) -> Counters:
         """Return each user's and action's sum over all windows, as one window at 0."""
-        key = self.users, self.actions, self.user, self.action, self.start_ms * 0
-        return _collapsed(*key, self.count, self.parts)
+        return _collapsed(replace(self, start_ms=self.start_ms * 0, end_ms=None))
 
     def by(self, by: Sequence[str]) -> Counters:
         r"""Return the sums over all actions with the same values of some parts; of none, a user's.
@@ -437,8 +429,7 @@ class Counters:
             return Counters.empty(chosen)
         texts = chosen_of(self.actions, self.named, chosen)
         action = np.asarray(texts.indices, np.int32)[self.action]
-        key = self.users, texts.dictionary, self.user, action, self.start_ms
-        return _collapsed(*key, self.count, chosen, self.end_ms)
+        return _collapsed(replace(self, actions=texts.dictionary, action=action, parts=chosen))
 
     def where(self, values: Mapping[str, str | None]) -> Counters:
         """Return the counters whose action has these values of its parts; ``None`` is none."""
@@ -490,9 +481,7 @@ class Counters:
         >>> three.peaks().to_pylist()
         [{'user': 'a', 'count': 2}]
         """
-        together = _collapsed(
-            self.users, self.actions, self.user, self.action * 0, self.start_ms, self.count, None
-        )
+        together = _collapsed(replace(self, action=self.action * 0))
         highest = np.zeros(len(self.users), dtype=np.int64)
         np.maximum.at(highest, together.user, together.count.astype(np.int64))
         return pa.table({"user": self.users, "count": highest}).filter(pa.array(highest > 0))
@@ -547,8 +536,8 @@ class Counters:
         if not len(self) or not len(delta):
             now = delta if len(delta) else self
             return now, delta, np.zeros(len(delta), dtype=np.uint64)
-        users, actions, user, start_ms, action = _aligned([self, delta])
-        packed = PackedKeys.of(user, start_ms, action).packed
+        rows = _in_a_row([self, delta])
+        packed = _keys(rows).packed
         known, came = packed[: len(self)], packed[len(self) :]
         order = np.argsort(came)
         place = np.searchsorted(known, came[order])
@@ -557,49 +546,34 @@ class Counters:
         fresh = len(self) + order[~is_known]
         count = self.count.copy()
         count[place[is_known]] += delta.count[order[is_known]]
-        rows = np.insert(np.arange(len(self)), place[~is_known], fresh)
+        chosen = np.insert(np.arange(len(self)), place[~is_known], fresh)
         count = np.insert(count, place[~is_known], delta.count[order[~is_known]])
-        key = user[rows], action[rows], start_ms[rows]
-        now = Counters(users, actions, *key, count, self.parts)
+        now = replace(rows.take(chosen), count=count)
         changed = place + np.cumsum(~is_known) - ~is_known
         return now, now.take(changed), old
 
 
-def _collapsed(  # noqa: PLR0917 - what a set of counters is made of
-    users: pa.Array,
-    actions: pa.Array,
-    user: NDArray[np.int32],
-    action: NDArray[np.int32],
-    start_ms: NDArray[np.int64],
-    count: NDArray[np.uint64] | None,
-    parts: tuple[str, ...] | None,
-    end_ms: NDArray[np.int64] | None = None,
-) -> Counters:
-    if not user.size:
-        return Counters.empty(parts)
-    keys = PackedKeys.of(user, start_ms, action)
-    if count is None and end_ms is None:
+def _keys(rows: Counters) -> PackedKeys:
+    return PackedKeys.of(rows.user, rows.start_ms, rows.action)
+
+
+def _collapsed(rows: Counters, *, is_once: bool = False) -> Counters:
+    """Return rows of any order as counters; where each counts once, it is faster."""
+    if not len(rows):
+        return Counters.empty(rows.parts)
+    keys = _keys(rows)
+    if is_once and rows.end_ms is None:
         # Sorting bare keys is several times faster than finding their order.
         packed = np.sort(keys.packed)
         first = _firsts(packed)
         sums = np.diff(first, append=len(packed)).astype(np.uint64)
         user, start_ms, action = keys.unpack(packed[first])
-        return Counters(users, actions, user, action, start_ms, sums, parts)
-    count = np.ones(user.size, np.uint64) if count is None else count
+        return replace(rows, user=user, action=action, start_ms=start_ms, count=sums)
     order = np.argsort(keys.packed, kind="stable")  # runs that are sorted already cost little
-    packed = keys.packed[order]
-    first = _firsts(packed)
-    chosen = order[first]
-    sums = np.add.reduceat(count[order], first)
-    ends = None if end_ms is None else np.maximum.reduceat(end_ms[order], first)
-    key = user[chosen], action[chosen], start_ms[chosen]
-    return Counters(users, actions, *key, sums, parts, ends)
-
-
-def _ends(parts: Sequence[Counters]) -> NDArray[np.int64] | None:
-    """Return the ends of all parts' sessions, in a row; ``None`` if they are no sessions."""
-    ends = [part.end_ms for part in parts if part.end_ms is not None]
-    return np.concatenate(ends) if ends else None
+    first = _firsts(keys.packed[order])
+    sums = np.add.reduceat(rows.count[order], first)
+    ends = None if rows.end_ms is None else np.maximum.reduceat(rows.end_ms[order], first)
+    return replace(rows.take(order[first]), count=sums, end_ms=ends)
 
 
 def _firsts(packed: NDArray[np.int64]) -> NDArray[np.intp]:
@@ -607,10 +581,8 @@ def _firsts(packed: NDArray[np.int64]) -> NDArray[np.intp]:
     return np.flatnonzero(np.r_[True, packed[1:] != packed[:-1]])
 
 
-def _aligned(
-    parts: Sequence[Counters],
-) -> tuple[pa.Array, pa.Array, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
-    """Return one pair of dictionaries, and in its codes the key columns of all parts, in a row."""
+def _in_a_row(parts: Sequence[Counters]) -> Counters:
+    """Return the rows of all parts, one behind the other, by one pair of dictionaries."""
     if len({part.parts for part in parts}) > 1:
         told = " and ".join(sorted({", ".join(part.parts or ["action"]) for part in parts}))
         message = f"Counts by {told} are not of the same key."
@@ -619,5 +591,14 @@ def _aligned(
     actions, action_places = _unify([part.actions for part in parts])
     user = [places[part.user] for places, part in zip(user_places, parts, strict=True)]
     action = [places[part.action] for places, part in zip(action_places, parts, strict=True)]
-    start_ms = np.concatenate([part.start_ms for part in parts])
-    return users, actions, np.concatenate(user), start_ms, np.concatenate(action)
+    ends = [part.end_ms for part in parts if part.end_ms is not None]
+    return Counters(
+        users,
+        actions,
+        np.concatenate(user),
+        np.concatenate(action),
+        np.concatenate([part.start_ms for part in parts]),
+        np.concatenate([part.count for part in parts]),
+        parts[0].parts,
+        np.concatenate(ends) if ends else None,
+    )
