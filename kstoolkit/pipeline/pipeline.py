@@ -314,7 +314,7 @@ class Pipeline:
         folder = RunFolder(Path(out).absolute())
         every = format_duration(parse_duration(trigger))
         with ExitStack() as undone:
-            hold = undone.enter_context(folder.hold())
+            undone.enter_context(folder.hold())
             shown = undone.enter_context(Progress(shown=progress))
             chosen = _chosen_files(self.source, folder, set_aside, readmit)
             ready = partial(_prepare, pipeline, folder, rulebook=self.rulebook(folder), live=True)
@@ -323,6 +323,7 @@ class Pipeline:
             job = ready(shown.say)
             shown.begin(None)
             tidying = Tidying(folder, pipeline.cascade, shown.say)
+            undone.callback(tidying.close)
             told = receivers_of(self.alert_to)
             alerting = Alerting(folder, told, shown.say, lasts_ms=LIVE_MS)
             undone.callback(alerting.close)
@@ -336,12 +337,9 @@ class Pipeline:
                 ready, on_batch, shown.say, restart=_restart(restart), processingTime=every
             )
             query.begin().lead_beside()
-            undone.pop_all()  # it runs: from here on, stopping it lets go of both
-        options = _connection(self)
-        run = Run(folder, query=query, hold=hold, progress=shown, options=options)
-        run.closes.callback(tidying.close)
-        run.closes.callback(alerting.close, STOP_SECONDS)
-        return run
+            closes = undone.pop_all()  # it runs: from here on, stopping it lets go of all
+        closes.callback(alerting.close, STOP_SECONDS)
+        return Run(folder, query=query, closes=closes, options=_connection(self))
 
 
 def _connection(pipeline: Pipeline) -> Mapping[str, str] | None:

@@ -6,12 +6,13 @@ import sys
 import threading
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from kstoolkit.events.files import Ledger
 from kstoolkit.pipeline.runfolder import files_taken
+from kstoolkit.records import Closing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def _in_notebook() -> bool:
     return hasattr(sys.stderr, "pub_thread")
 
 
-class Progress:
+class Progress(Closing):
     """Shows a run's progress as text, if it is to: on stderr, in a notebook below the cell."""
 
     def __init__(self, *, shown: bool) -> None:
@@ -100,12 +101,6 @@ class Progress:
     def close(self) -> None:
         """Take the bar away."""
         self._bar.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class InputProgress:

@@ -50,7 +50,7 @@ from kstoolkit.pipeline.batches import (
 )
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
 from kstoolkit.pipeline.incidentrecords import told_findings
-from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, newest_commit, size_bytes
+from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit, size_bytes
 from kstoolkit.pipeline.story import in_utc, user_events, user_history, user_story
 from kstoolkit.records import Viewed, counted
 from kstoolkit.units import format_count
@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from kstoolkit.findings.marks import Mark, Marks
     from kstoolkit.moments import Moment
     from kstoolkit.operations.metrics import MetricsServer
-    from kstoolkit.pipeline.progress import Progress
     from kstoolkit.pipeline.story import UserHistory, UserStory
     from kstoolkit.units import Duration
 
@@ -178,10 +177,10 @@ class Run(Viewed):
     ----------
     folder
         Where everything lies.
-    query, hold, progress
-        What a live run needs to be stopped; ``None`` for one that has ended.
+    query
+        That of a live run; ``None`` for one that has ended.
     closes
-        What ends with the run, as a server of its metrics does.
+        What ends with the run: the hold on its folder, and a server of its metrics, say.
     options
         Settings of the connection to its topics; ``None`` for those of the file that
         ``KSTOOLKIT_KAFKA_CONFIG`` names.
@@ -189,8 +188,6 @@ class Run(Viewed):
 
     folder: RunFolder
     query: StreamingQuery | None = field(default=None, repr=False)
-    hold: RunLock | None = field(default=None, repr=False)
-    progress: Progress | None = field(default=None, repr=False)
     closes: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
     options: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
 
@@ -750,10 +747,6 @@ class Run(Viewed):
                     keep_state_size(self.folder, settings.epoch, self.query)
         finally:
             self.closes.close()
-            if self.progress is not None:
-                self.progress.close()
-            if self.hold is not None:
-                self.hold.release()
 
     def __repr__(self) -> str:
         settings = self.settings

@@ -21,11 +21,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.changelog.changelog import replace_text
 from kstoolkit.errors import CheckpointError, FormatError, InputError, OutputError
 from kstoolkit.formats.actions import parts_of
+from kstoolkit.records import Closing
 from kstoolkit.windows import Cascade, as_window
 
 if TYPE_CHECKING:
@@ -149,22 +150,16 @@ class Settings:
 
 
 @dataclass(slots=True)
-class RunLock:
+class RunLock(Closing):
     """The lock on a run's folder; the kernel lets go of it when the process ends."""
 
     descriptor: int | None
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Let go of the folder."""
         descriptor, self.descriptor = self.descriptor, None  # two may stop a run at once
         if descriptor is not None:
             os.close(descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
 
 def _place(name: str, what: str) -> Path:
@@ -294,7 +289,7 @@ class RunFolder:
         return self.path / f"checkpoint.epoch={epoch}"
 
     def hold(self) -> RunLock:
-        """Hold the folder for one run, until the returned lock is released.
+        """Hold the folder for one run, until the returned lock is closed.
 
         If another run holds it, it can't be written, or it holds other things: OutputError.
         """

@@ -405,10 +405,9 @@ def test_a_bounded_run_after_a_live_one_flushes_what_that_held_back(
 def cut_off(run: Run) -> None:
     """End a live run as a kill would, between two batches."""
     assert run.query is not None
-    assert run.hold is not None
     StreamingQuery.stop(run.query)
     until(lambda: not run.is_active, "its end")
-    run.hold.release()
+    run.closes.close()
 
 
 def test_a_stop_flushes_all_levels_and_what_is_read_before_is_told_as_of_when(
