@@ -174,8 +174,6 @@ class Cells:
             raise FormatError(message, hint=_DAMAGED)
         columns: dict[str, Any] = {
             name: table[name].to_numpy().astype(kind)
-            if name in table.column_names
-            else np.zeros(len(table), kind)  # a rhythm was not kept before
             for name, kind in _COLUMNS.items()
             if name != "key"
         }

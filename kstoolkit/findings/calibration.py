@@ -37,7 +37,6 @@ from kstoolkit.findings.peers import (
     FACTS_SCHEMA,
     FEWEST_PEERS,
     MOMENTS_SCHEMA,
-    completed,
     integers,
     places,
     pools_of,
@@ -369,8 +368,6 @@ class Everyone:
         told["closed_ms"] = {int(bucket): at for bucket, at in told["closed_ms"].items()}
         names = ("moments", "facts", "told", "lasting", "newcomers")
         told |= dict(zip(names, tables, strict=False)) | {"calibration": calibration}
-        told["moments"] = completed(told["moments"], MOMENTS_SCHEMA)
-        told["facts"] = completed(told["facts"], FACTS_SCHEMA)
         told["told"] = as_stored(told["told"])
         return cls(arrived=tables[-1]["arrived"][0].as_py(), **told)
 

@@ -300,16 +300,6 @@ def first_terms(action: Integers, count: Integers, actions: int) -> Floats:
     return np.stack([np.bincount(action, term, minlength=actions) for term in terms], axis=1)
 
 
-def completed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return moments, or facts, with noughts in columns that were not kept before."""
-    nought = np.zeros(len(table))
-    columns = [
-        table[field.name] if field.name in table.column_names else pa.array(nought).cast(field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
-
-
 def summed(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     """Return the sums of moments, or of facts, of any buckets, sorted by what they are of."""
     told = pa.concat_tables([schema.empty_table(), *tables])
