@@ -85,9 +85,9 @@ class Asks:
 
     def _keep(self, key: str, counters: Counters) -> None:
         if len(counters):
-            self.blocks.put(key, counters.encode())
+            self.blocks[key] = counters.encode()
         else:
-            self.blocks.remove(key)
+            self.blocks.pop(key, None)
 
 
 def moments(time_ms: NDArray[np.int64], users: pa.Array | pa.ChunkedArray) -> Counters:

@@ -1,7 +1,7 @@
 """One bucket's cascade: what comes in is counted, held and handed from level to level.
 
-The state is a handful of binary blocks behind a small protocol (:class:`Blocks`), so this runs in
-Spark's state store and in a plain dict alike.
+The state is a handful of binary blocks, a mapping from short text to bytes, so this runs in Spark's
+state store and in a plain dict alike.
 
 ======================  =====================================================================
 key                     block
@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -47,12 +47,15 @@ from kstoolkit.formats.countblock import check_version, damaged_block
 from kstoolkit.windows import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 
     from numpy.typing import NDArray
 
     from kstoolkit.counters.counters import Widest
     from kstoolkit.windows import Cascade
+
+Blocks: TypeAlias = "MutableMapping[str, bytes]"
+"""Where a bucket's state lies."""
 
 WINDOWS_PER_SEGMENT = 60
 
@@ -143,12 +146,12 @@ class Held(Generic[_Part]):
         for start_ms in self.starts():
             if start_ms + self.length_ms <= before_ms:
                 gone += [self.at(start_ms)] if whole else []
-                self.blocks.remove(f"{self.prefix}{start_ms}")
+                del self.blocks[f"{self.prefix}{start_ms}"]
         return gone
 
     def starts(self) -> list[int]:
         """Return where the segments that are held start, the earliest first."""
-        keys = [key for key in self.blocks.keys() if key.startswith(self.prefix)]  # noqa: SIM118 - no dict
+        keys = [key for key in self.blocks if key.startswith(self.prefix)]
         return sorted(int(key.removeprefix(self.prefix)) for key in keys)
 
 
@@ -173,7 +176,7 @@ class Segments(Held[Counters]):
             known = self.at(start_ms)
             retained = known if from_ms is None else known.take(known.start_ms >= from_ms)
             now, part_changed, part_old = retained.add(part)
-            self.blocks.put(f"{self.prefix}{start_ms}", now.encode())
+            self.blocks[f"{self.prefix}{start_ms}"] = now.encode()
             wide.append(now.widest(MOST_ACTIONS))
             changed.append(part_changed)
             old.append(part_old)
@@ -206,30 +209,14 @@ class Segments(Held[Counters]):
         for start_ms, _ in changed.by_segment(self.length_ms):
             key = f"{self.prefix}{start_ms}"
             if start_ms in now_by_segment:
-                self.blocks.put(key, now_by_segment[start_ms].encode())
+                self.blocks[key] = now_by_segment[start_ms].encode()
             else:
-                self.blocks.remove(key)
+                self.blocks.pop(key, None)
         beside = Counters.empty()
         if whole:  # and those that there are no more
             parts = [now.of_same_windows(changed.take(is_living)), changed.take(~is_living)]
             beside = Counters.join(parts)[0]
         return Added(changed, old, beside, known.take(is_gone))
-
-
-class Blocks(Protocol):
-    """A mapping from short text to bytes."""
-
-    def get(self, key: str) -> bytes | None:
-        """Return the block, or ``None``."""
-
-    def put(self, key: str, block: bytes) -> None:
-        """Keep the block."""
-
-    def remove(self, key: str) -> None:
-        """Forget the block."""
-
-    def keys(self) -> Iterator[str]:
-        """Yield the keys of all blocks."""
 
 
 def counters_in(blocks: Blocks, key: str) -> Counters:
@@ -432,7 +419,7 @@ class Bucket:
         meta = replace(turn.meta, stream_ms=stream_ms, latest_ms=latest_ms)
         meta = self._close(meta, turn.done, last=last)
         meta = self._expire(meta, turn.done)
-        self.blocks.put("meta", meta.encode())
+        self.blocks["meta"] = meta.encode()
         self._tell_waiting(meta, turn)
         return turn.done
 
@@ -548,9 +535,9 @@ class Bucket:
             most = max(at_once, most - at_once)
         due, rest = _oldest(pending, most) if is_due else (Counters.empty(), pending)
         if len(rest):
-            self.blocks.put(key, rest.encode())
+            self.blocks[key] = rest.encode()
         elif len(before):
-            self.blocks.remove(key)
+            del self.blocks[key]
         return due, rest
 
     def _tell_waiting(self, meta: Meta, turn: _Turn) -> None:

@@ -206,7 +206,7 @@ class OpenSketches(Held[Touched]):
         for start_ms in np.unique(segment).tolist():
             known = self.at(start_ms)
             both = [known.take(known.start_ms >= from_ms), came.take(segment == start_ms)]
-            self.blocks.put(f"{self.prefix}{start_ms}", Touched.merge(both).encode())
+            self.blocks[f"{self.prefix}{start_ms}"] = Touched.merge(both).encode()
 
     def at(self, start_ms: int) -> Touched:
         """Return what was touched in the windows of the segment that starts then."""

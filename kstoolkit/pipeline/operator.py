@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,28 +58,29 @@ GONE, CLOSED, REST = "gone", "closed ", "rest "
 _BEGAN, _END = "began_ms", "end_ms"  # of sessions, in the columns that rules read
 
 
-@dataclass(slots=True)
-class StateBlocks:
+class StateBlocks(MutableMapping[str, bytes]):
     """Spark's map state as blocks."""
 
-    state: Any
+    def __init__(self, state: Any) -> None:
+        self.state = state
 
-    def get(self, key: str) -> bytes | None:
-        """Return the block, or ``None``."""
+    def __getitem__(self, key: str) -> bytes:
         row = self.state.getValue((key,))
-        return None if row is None else bytes(row[0])
+        if row is None:
+            raise KeyError(key)
+        return bytes(row[0])
 
-    def put(self, key: str, block: bytes) -> None:
-        """Keep the block."""
+    def __setitem__(self, key: str, block: bytes) -> None:
         self.state.updateValue((key,), (block,))
 
-    def remove(self, key: str) -> None:
-        """Forget the block."""
+    def __delitem__(self, key: str) -> None:
         self.state.removeKey((key,))
 
-    def keys(self) -> Iterator[str]:
-        """Yield the keys of all blocks."""
+    def __iter__(self) -> Iterator[str]:
         return iter([row[0] for row in self.state.keys()])  # noqa: SIM118 - Spark's own method
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
 
 def view_of(key: str) -> tuple[int, By]:
@@ -246,18 +248,18 @@ class CascadeOperator(StatefulProcessor):
         begin = f"history/{changes.level}"
         known = {begin, f"{begin}/[]"}  # all that there can be where an action is one column
         if changes.counters.parts is not None:
-            known = {key for key in self.blocks.keys() if key.split("/[")[0] == begin}  # noqa: SIM118 - no dict
+            known = {key for key in self.blocks if key.split("/[")[0] == begin}
         for key in known - kept:
-            self.blocks.remove(key)
+            self.blocks.pop(key, None)
 
     def _forget_items(self) -> None:
         """Forget what was touched of items that no rule looks at any more."""
         views = [view for view in self.plan.views if view.item is not None]
         kept = tuple(each for view in views for each in (_items_prefix(view), view.key))
-        for key in list(self.blocks.keys()):
+        for key in list(self.blocks):
             is_learnt = key.startswith("history/") and item_of(view_of(key)[1]) is not None
             if (is_learnt or key.startswith(ITEMS)) and not key.startswith(kept):
-                self.blocks.remove(key)
+                del self.blocks[key]
 
     def _touched(
         self,
@@ -305,7 +307,7 @@ class CascadeOperator(StatefulProcessor):
         if is_closing:
             material += self._closed(view, baselines, (closing.parts, closing.until_ms), told)
             told.closed_ms[cascade.number] = closing.until_ms
-            self.blocks.put(view.key, baselines.encode())
+            self.blocks[view.key] = baselines.encode()
             yield CLOSED + view.key, view.level, told.encode()
         if is_last:
             rest = Everyone(baselines.every_ms)

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from kstoolkit.counters.asks import Asks, moments
 from kstoolkit.windows import Hop, Window
-from tests.counters.dictblocks import DictBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +62,7 @@ def came_as(events: list[Event], pane_ms: int) -> Counters:
 
 
 def following(window: Window = FIVE, at_least: int = 3, keep_ms: int = DAY_MS) -> Followed:
-    return Followed(Asks(window, at_least, keep_ms, DictBlocks()))
+    return Followed(Asks(window, at_least, keep_ms, {}))
 
 
 def by_hand(events: list[Event], window: Window, at_least: int) -> dict[Decision, bool]:

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from kstoolkit.counters.counters import Counters, buckets_of
 from kstoolkit.counters.distinct import OpenSketches, Touched
 from kstoolkit.errors import FormatError
-from tests.counters.dictblocks import DictBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -115,7 +114,7 @@ def test_every_user_is_in_the_bucket_of_its_counts() -> None:
 
 
 def test_open_windows_are_held_until_they_are_closed() -> None:
-    blocks = DictBlocks()
+    blocks: dict[str, bytes] = {}
     held = OpenSketches(blocks, "items 0/ip/", 6 * HOUR_MS)
     rows: list[Touch] = [(hour, "a", f"{item}") for hour in range(-3, 15) for item in range(3)]
     for row in rows:

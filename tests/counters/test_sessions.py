@@ -18,7 +18,6 @@ from kstoolkit.counters.sessions import joined, pieces
 from kstoolkit.errors import ConfigurationError, FormatError
 from kstoolkit.formats import countblock
 from kstoolkit.windows import Cascade, Session, as_window
-from tests.counters.dictblocks import DictBlocks
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 Event = tuple[str, int, str]
@@ -90,7 +89,7 @@ class Told:
     session: Session
     live: bool = False
     lateness: str | None = None
-    blocks: DictBlocks = field(default_factory=DictBlocks)
+    blocks: dict[str, bytes] = field(default_factory=dict)
     latest: Sessions = field(default_factory=dict)
 
     @property

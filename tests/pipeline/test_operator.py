@@ -17,7 +17,6 @@ from kstoolkit.findings.rules import Exempt, Unusual
 from kstoolkit.pipeline.operator import COUNTS, MATERIAL, CascadeOperator, Plan, View
 from kstoolkit.pipeline.shuffle import BLOCK, TICK, from_ipc
 from kstoolkit.windows import Cascade
-from tests.counters.dictblocks import DictBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +50,7 @@ LOOKED_AT = View(0, None, 1, None, baseline=True)
 def windows_learnt(request: pytest.FixtureRequest) -> Callable[[list[int]], list[int]]:
     """Count three of Ann's events at each time, and return by how many windows each is judged."""
     operator = CascadeOperator(Plan(Cascade("1 minute"), 1, live=request.param, views=(LOOKED_AT,)))
-    operator.blocks = DictBlocks()  # type: ignore[assignment] # in place of Spark's state
+    operator.blocks = {}  # type: ignore[assignment] # in place of Spark's state
 
     def learnt(times_ms: list[int]) -> list[int]:
         later_ms = times_ms[-1] + DAY_MS
@@ -91,7 +90,7 @@ class Counting:
     """
 
     def __init__(self, *, live: bool) -> None:
-        self.live, self.blocks = live, DictBlocks()
+        self.live, self.blocks = live, dict[str, bytes]()
         self.latest: Learnt = {}
         self.learnt: Learnt | None = None
 
@@ -133,7 +132,7 @@ class Counting:
 
     def _in_state(self) -> Learnt:
         found: Learnt = {}
-        for key in self.blocks.keys():  # noqa: SIM118 - no dict
+        for key in self.blocks:
             if key.startswith("counts/0/"):
                 _know(found, Counters.decode(self.blocks.get(key) or b""))
         return found
@@ -210,7 +209,7 @@ def test_a_live_run_judges_a_count_at_once_and_again_when_its_window_closes_else
     live: bool,  # noqa: FBT001 - a case's
 ) -> None:
     operator = CascadeOperator(Plan(Cascade("1 minute"), 1, live, (LOOKED_AT,)))
-    operator.blocks = DictBlocks()  # type: ignore[assignment] # in place of Spark's state
+    operator.blocks = {}  # type: ignore[assignment] # in place of Spark's state
     judgements = []
     for minute in (0, 11):
         now_ms = EVENING_MS + minute * MINUTE_MS
@@ -226,7 +225,7 @@ def test_a_live_run_judges_a_count_at_once_and_again_when_its_window_closes_else
 
 def test_all_are_told_what_closed_windows_had_once() -> None:
     operator = CascadeOperator(Plan(Cascade("1 minute"), 1, live=True, views=(LOOKED_AT,)))
-    operator.blocks = DictBlocks()  # type: ignore[assignment] # in place of Spark's state
+    operator.blocks = {}  # type: ignore[assignment] # in place of Spark's state
     everyone, minutes = Everyone(MINUTE_MS), range(0, 60, 4)
     for minute in minutes:
         now_ms = EVENING_MS + minute * MINUTE_MS
@@ -242,7 +241,7 @@ def test_all_are_told_what_closed_windows_had_once() -> None:
 def test_what_rules_exempt_is_neither_judged_nor_learnt_from() -> None:
     rules = (Unusual("1 minute", min_count=1), Exempt(["Bot"]))
     plan = Plan(Cascade("1 minute"), 1, live=False, views=(LOOKED_AT,), rules=rules)
-    operator, blocks = CascadeOperator(plan), DictBlocks()
+    operator, blocks = CascadeOperator(plan), dict[str, bytes]()
     operator.blocks = blocks  # type: ignore[assignment] # in place of Spark's state
     events = [
         (user, EVENING_MS + minute * MINUTE_MS) for user in ("Ann", "Bot") for minute in (0, 30)
@@ -250,17 +249,17 @@ def test_what_rules_exempt_is_neither_judged_nor_learnt_from() -> None:
     told_of(operator, BLOCK, counted(events), EVENING_MS + HOUR_MS)
     told = judged(told_of(operator, TICK, b"", EVENING_MS + HOUR_MS))
     assert [row["user"] for row in told] == ["Ann", "Ann"]
-    baselines = Baselines.decode(blocks.held[LOOKED_AT.key])
+    baselines = Baselines.decode(blocks[LOOKED_AT.key])
     assert baselines.cells.users.to_pylist() == ["Ann"]
 
 
 def test_limits_are_held_against_what_changed_without_any_history() -> None:
     view = View(0, None, 3, 3, baseline=False)
     operator = CascadeOperator(Plan(Cascade("1 minute"), 1, live=False, views=(view,)))
-    operator.blocks = DictBlocks()  # type: ignore[assignment] # in place of Spark's state
+    operator.blocks = {}  # type: ignore[assignment] # in place of Spark's state
     events = [("Ann", EVENING_MS)] * 3 + [("Bo", EVENING_MS)] * 2
     told = told_of(operator, BLOCK, counted(events), EVENING_MS)
     (row,) = judged(told)
     assert row == {"window_start_ms": EVENING_MS, "user": "Ann", "action": "read", "count": 3}
     assert not judged(told_of(operator, TICK, b"", EVENING_MS))
-    assert not [key for key in operator.blocks.keys() if key.startswith("history")]  # noqa: SIM118
+    assert not [key for key in operator.blocks if key.startswith("history")]
