@@ -310,8 +310,6 @@ class Baselines:
     first windows, and the sum of their counts and of the squares. Windows that begin before
     ``closed_ms`` are learnt from, and later ones are not.
 
-    Examples
-    --------
     >>> baselines = Baselines.empty(3_600_000)
     >>> hours = pa.array([0, 3_600_000, 10_800_000])
     >>> who, what = pa.array(["Anna"] * 3), pa.array(["read"] * 3)
@@ -368,8 +366,6 @@ class Baselines:
     def encode(self) -> bytes:
         """Return the bytes of :mod:`~kstoolkit.findings.baselines`.
 
-        Examples
-        --------
         >>> Baselines.decode(Baselines.empty(3_600_000).encode()).every_ms
         3600000
         """

@@ -83,8 +83,6 @@ _HISTORIES = AS_IS + 1
 class Calibration:
     """How surprising counts were, by history: how many in each bin, and how many windows in all.
 
-    Examples
-    --------
     >>> calibration = Calibration.new()
     >>> calibration.surprise(np.array([9.0]), np.array([2])).tolist()  # as it is: nothing was seen
     [9.0]

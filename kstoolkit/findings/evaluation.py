@@ -138,8 +138,6 @@ class Evaluation(Record):
 def told(kind: KindRecall) -> tuple[str, str]:
     """Return recall and delay of a kind for people.
 
-    Examples
-    --------
     >>> told(KindRecall(kind="burst", labels=4, found=3, recall=0.75, delay_ms=3_600_000))
     ('75 %', '60 minutes')
     """

@@ -46,8 +46,6 @@ _COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected", "why
 def sentence(finding: Finding) -> str:
     """Return who did what, how often and when, what was to be expected, and on what evidence.
 
-    Examples
-    --------
     >>> seen = {"user": "ClueBot NG", "action": "Main", "count": 61, "window": "1 hour"}
     >>> when = {"window_ms": 3_600_000, "window_start_ms": 1_442_052_000_000}
     >>> usual = {"expected_low": 2, "expected_high": 14, "baseline_windows": 19, "peers": 4112}
@@ -107,8 +105,6 @@ def _lasting(finding: Finding) -> str:
 def expected(low: int | None, high: int | None) -> str | None:
     """Return a range of counts for people; ``None`` where it is not known.
 
-    Examples
-    --------
     >>> expected(2, 14), expected(0, 0), expected(None, None)
     ('2–14', '0', None)
     """
@@ -122,8 +118,6 @@ def chance(log10_probability: float | None) -> str:
 
     No data tell a chance of less than one in 10⁹ from another.
 
-    Examples
-    --------
     >>> chance(-8.5), chance(-2.7), chance(-400.0), chance(None)
     ('3 in 10⁹', '2 in 1,000', 'less than 1 in 10⁹', 'unknown')
     """
@@ -227,8 +221,6 @@ def _length(finding: Finding) -> str:
 def evidence(finding: Finding) -> list[tuple[str, str]]:
     """Return (what, figure) for people, in the order to be read.
 
-    Examples
-    --------
     >>> found = Finding(rule="Ceiling 10 per 1 minute", kind="Ceiling", user="Anna", action="read",
     ...                 window="1 minute", window_ms=60_000, window_start_ms=0, count=12,
     ...                 ceiling=10)

@@ -406,8 +406,6 @@ def unmerged(told: Incidents) -> Incidents:
 def by_state(numbers: Mapping[str, int]) -> str:
     """Return for people how many incidents of each state there are.
 
-    Examples
-    --------
     >>> by_state({"open": 1, "resolved": 1_200}), by_state({"open": 2}), by_state({"open": 0})
     ('1,201: 1 open, 1,200 resolved', '2 open', 'none')
     """
@@ -529,8 +527,6 @@ def states_of(
 ) -> dict[str, int]:
     """Return how many incidents of each state there are, of what :func:`incidents_of` takes.
 
-    Examples
-    --------
     >>> states_of([], reached_ms=0)
     {'open': 0, 'resolved': 0, 'merged': 0}
     """

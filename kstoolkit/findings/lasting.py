@@ -95,8 +95,6 @@ NEWCOMERS_SCHEMA = pa.schema(
 def ready_after(every_ms: int) -> int:
     """Return how many windows a cell has before its own past is known: of two days, or twelve.
 
-    Examples
-    --------
     >>> [ready_after(hours * 3_600_000) for hours in (1, 24)]
     [48, 12]
     """
@@ -107,8 +105,6 @@ def ready_after(every_ms: int) -> int:
 class Rise:
     """Evidence that levels have risen: how much, the highest since there was none, and since when.
 
-    Examples
-    --------
     >>> none = np.zeros(1)
     >>> rise = Rise(none, none, none)
     >>> for hour in range(3):
@@ -145,8 +141,6 @@ class Rise:
 def evenness(total: Floats, squares: Floats) -> Floats:
     """Return how surprisingly even 24 windows are, by the sum of their counts and of the squares.
 
-    Examples
-    --------
     >>> print(evenness(np.array([240.0, 240.0]), np.array([2410.0, 2640.0])).round(1))
     [11.8  0.2]
     """

@@ -67,8 +67,6 @@ def codes_in(column: pa.Array | pa.ChunkedArray, known: pa.Array) -> Integers:
 def kinds_of(users: pa.Array | pa.ChunkedArray, group: str) -> pa.Array | pa.ChunkedArray:
     """Return the kind of each user: what of the name the group matches, or the empty text.
 
-    Examples
-    --------
     >>> kinds_of(pa.array(["svc-mail", "Anna", "bot-7"]), "^(?:svc|bot)-").to_pylist()
     ['svc-', '', 'bot-']
     """
@@ -88,8 +86,6 @@ def of_kinds(
 ) -> pa.ChunkedArray:
     r"""Return each user's action as one of the user's kind; as it is where there are no kinds.
 
-    Examples
-    --------
     >>> users, actions = pa.chunked_array([["svc-mail", "Anna"]]), pa.chunked_array([["x", "x"]])
     >>> of_kinds(users, actions, "^svc-").to_pylist()
     ['svc-\x1dx', '\x1dx']
@@ -113,8 +109,6 @@ def of_all_kinds(actions: pa.Array) -> pa.Array:
 def whole_kind(actions: pa.Array) -> pa.Array:
     r"""Return what stands for all actions of the same kind; null where there are no kinds.
 
-    Examples
-    --------
     >>> whole_kind(pa.array(["svc-\x1dx", "x"])).to_pylist()
     ['svc-\x1e', None]
     """
@@ -132,8 +126,6 @@ def integers(table: pa.Table, name: str) -> Integers:
 def places(ascending: Integers, wanted: Integers) -> Integers:
     """Return where each wanted value stands in an ascending column; -1 where it does not.
 
-    Examples
-    --------
     >>> places(np.array([2, 4]), np.array([4, 3, 9])).tolist()
     [1, -1, -1]
     """
@@ -228,8 +220,6 @@ Of these no count adds more to ``clipped`` than five times what is usual for it,
 def grid_ms(every_ms: int) -> int:
     """Return how far apart the moments are at which peers are looked at: about six hours.
 
-    Examples
-    --------
     >>> [grid_ms(hours * 3_600_000) // 3_600_000 for hours in (1, 4, 24)]
     [6, 8, 24]
     """

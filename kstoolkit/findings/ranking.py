@@ -88,8 +88,6 @@ def rank_users(
     expression (RE2), else a ConfigurationError: users in whose names it matches the same text are
     of one kind, compared with each other alone; so are those whose names it does not match.
 
-    Examples
-    --------
     >>> totals = pa.table({"user": ["a", "a", "b"], "action": ["x", "y", "x"], "count": [9, 1, 2]})
     >>> peaks = pa.table({"user": ["a", "b"], "count": [4, 1]})
     >>> print(rank_users(totals, peaks)["reason"][0])

@@ -51,8 +51,6 @@ LEAST_BUSY = 0.1
 def has_rhythm(every_ms: int) -> bool:
     """Return whether a day is made of windows, four or more.
 
-    Examples
-    --------
     >>> [has_rhythm(hours * 3_600_000) for hours in (1, 6, 7, 24)]
     [True, True, False, False]
     """
@@ -72,8 +70,6 @@ def wave_at(at_ms: int | Integers) -> Waves:
 def busy_at(at_ms: Integers, rhythm: Waves) -> Floats:
     """Return how busy windows are that begin then, over the mean one; 1 where there is no rhythm.
 
-    Examples
-    --------
     >>> busy_at(np.array([0, 43_200_000]), np.array([0.5, 0.5])).tolist()  # midnight and noon
     [1.5, 0.5]
     """

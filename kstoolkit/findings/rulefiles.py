@@ -101,8 +101,6 @@ def _rules(tables: Iterable[Mapping[str, Any]], where: str) -> tuple[Rule, ...]:
 def rules_to_json(rules: Iterable[Rule]) -> str:
     """Return rules as one line of JSON.
 
-    Examples
-    --------
     >>> rules_to_json([Ceiling("1 minute", 100)])
     '[{"kind": "Ceiling", "window": "1 minute", "count": 100}]'
     """
@@ -112,8 +110,6 @@ def rules_to_json(rules: Iterable[Rule]) -> str:
 def rules_version(rules: Iterable[Rule]) -> str:
     """Return what rules are called as a whole: the same rules, the same eight digits.
 
-    Examples
-    --------
     >>> rules_version([Ceiling("1 minute", 100)])
     '9546de18'
     """
@@ -123,8 +119,6 @@ def rules_version(rules: Iterable[Rule]) -> str:
 def rules_from_json(text: str) -> tuple[Rule, ...]:
     """Read what :func:`rules_to_json` wrote.
 
-    Examples
-    --------
     >>> rules_from_json('[{"kind": "Unusual", "window": "1 hour"}]')[0].name
     'Unusual 1 hour, 5 false alarms a day'
     """

@@ -404,8 +404,6 @@ def _plain_name(item: Any) -> str:
 def item_of(by: By) -> str | None:
     """Return of which items these are counts; ``None`` if they are of actions.
 
-    Examples
-    --------
     >>> item_of(Distinct("ip", "1 hour").by), item_of(("region",)), item_of(None)
     ('ip', None, None)
     """
@@ -670,8 +668,6 @@ def _of_parts(rule: Looking | Exempt, parts: Sequence[str]) -> Rule:
 def material_floor(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> int | None:
     """Return the smallest count that a rule on this window could find; ``None``: it has no rule.
 
-    Examples
-    --------
     >>> material_floor([Ceiling("1 hour", 100), Unusual("1 hour")], "1 hour")
     5
     """

@@ -168,8 +168,6 @@ def score(
     an action that the counts are sums of, are passed over. It is looked at at ``seen_ms``, the
     batch's time, the same again in a replay; by default at the end of each window.
 
-    Examples
-    --------
     >>> counts = {"window_start_ms": [0, 0], "user": ["a", "b"], "action": ["x", "x"]}
     >>> material = pa.table(counts | {"count": [3, 101]})
     >>> told = score(material, None, [Ceiling("1 minute", 100)], "1 minute")

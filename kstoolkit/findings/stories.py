@@ -254,8 +254,6 @@ def find_in_windows(levels: Mapping[Any, pa.Table], rules: Sequence[Rule]) -> Fi
     ``count``, each (window, user, action) once, in any order. If a rule looks at a window that is
     not among them, or at items, it is a ConfigurationError.
 
-    Examples
-    --------
     >>> from kstoolkit.findings.rules import Ceiling
     >>> hours = pa.table(
     ...     {"window_start_ms": [0, 0], "user": ["a", "b"], "action": ["x", "x"], "count": [9, 2]}
@@ -290,8 +288,6 @@ def judged_in_windows(
 def by_parts(counts: pa.Table, by: By) -> pa.Table:
     """Return the sums of counts over all actions with the same values of some parts.
 
-    Examples
-    --------
     >>> hours = {"window_start_ms": [0, 0], "user": ["a", "a"], "action": ["x", "y"]}
     >>> by_parts(pa.table(hours | {"count": [3, 4]}), ())["count"].to_pylist()
     [7]

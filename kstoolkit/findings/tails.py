@@ -308,8 +308,6 @@ class Expectation:
 
     ``mean`` is m of the formulas above, ``windows`` B, ``dispersion`` κ, and ``doubt`` ρ.
 
-    Examples
-    --------
     >>> one = Expectation(*(np.array([value]) for value in (6.0, 20.0, 0.1, 0.005)))
     >>> one.log_tail([61]).round(1).tolist(), [int(end[0]) for end in one.interval()]
     ([-34.8], [1, 13])
@@ -485,8 +483,6 @@ def own_dispersion(
 ) -> Floats:
     """Return how bursty each cell is: by its own history, as far as that tells.
 
-    Examples
-    --------
     >>> pooled = np.array(PRIOR_DISPERSION)
     >>> steady, few = own_dispersion(*np.array([[96, 2], [96, 2], [192, 4]]), pooled)
     >>> print(f"{steady:.3f} {few:.3f}")

@@ -486,8 +486,6 @@ def newest_batch(folder: RunFolder) -> MicroBatch | None:
 def as_of_text(as_of_ms: int | None) -> str:
     """Return for people up to when a window holds all that came in.
 
-    Examples
-    --------
     >>> as_of_text(1_442_052_600_000)
     '2015-09-12 10:10:00 UTC; what came later waits for its flush'
     """

@@ -190,8 +190,6 @@ def counting_records(
 def place_of(topic: str, partition: int, offset: int) -> str:
     """Return a record's place in words.
 
-    Examples
-    --------
     >>> place_of("actions", 3, 42)
     'topic actions, partition 3, offset 42'
     """

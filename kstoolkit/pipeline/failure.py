@@ -79,8 +79,6 @@ def java_ended(folder: RunFolder) -> RunFailed:
 def is_kafkas(error: object) -> bool:
     """Return whether it is of the kind that passes when Kafka's brokers answer again.
 
-    Examples
-    --------
     >>> is_kafkas("org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node.")
     True
     >>> is_kafkas("org.apache.kafka.common.errors.SaslAuthenticationException: no such user")
@@ -92,8 +90,6 @@ def is_kafkas(error: object) -> bool:
 def cause_in_words(error: object) -> str:
     """Return the cause of an error, ours or Spark's, without a full stop.
 
-    Examples
-    --------
     >>> cause_in_words("org.apache.kafka.common.errors.TimeoutException: Timed out.")
     'TimeoutException: Timed out'
     """

@@ -193,8 +193,6 @@ def from_ipc(payload: bytes) -> pa.Table:
 def shuffle_keys(buckets: int, partitions: int) -> list[int]:
     """Return the shuffle key of each bucket: bucket b is counted in partition b mod partitions.
 
-    Examples
-    --------
     >>> [_spark_partition(key, 2) for key in shuffle_keys(6, 2)]
     [0, 1, 0, 1, 0, 1]
     >>> [key % 6 for key in shuffle_keys(6, 2)]
@@ -213,8 +211,6 @@ def shuffle_keys(buckets: int, partitions: int) -> list[int]:
 def _spark_partition(number: int, partitions: int) -> int:
     """Return the partition into which Spark shuffles an int: Murmur3_x86_32 with seed 42, modulo.
 
-    Examples
-    --------
     >>> [_spark_partition(number, 5) for number in range(8)]
     [1, 3, 4, 1, 2, 1, 4, 2]
     """

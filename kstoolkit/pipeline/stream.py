@@ -50,8 +50,6 @@ _KEY = "lane"
 class Due:
     """When the next tick is due, as the sink tells the tick feed, which is a process of its own.
 
-    Examples
-    --------
     >>> import tempfile
     >>> due = Due(Path(tempfile.mkdtemp()) / "due.json")
     >>> due.has_come(now_ms=1_000)  # nobody knows

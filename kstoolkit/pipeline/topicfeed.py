@@ -136,8 +136,6 @@ def records_per_batch(
     seconds of each), so that a run which fell behind catches up; a million, where one batch follows
     the other. A quarter of the memory bounds it.
 
-    Examples
-    --------
     >>> records_per_batch([], 10_000, 16 << 30), records_per_batch([], 60_000, 16 << 30)
     (1000000, 6000000)
     >>> records_per_batch([(1_000_000, 4.0), (500, 0.5)], 10_000, 16 << 30)
