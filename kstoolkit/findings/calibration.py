@@ -45,7 +45,7 @@ from kstoolkit.findings.peers import (
     summed,
 )
 from kstoolkit.findings.rhythm import LEAST_BUSY, wave_at
-from kstoolkit.findings.rules import watched
+from kstoolkit.findings.rules import rules_on
 from kstoolkit.findings.scoring import (
     BINS,
     BINS_PER_DECADE,
@@ -231,7 +231,7 @@ class Everyone:
         Of each window it is told once. ``parts`` is what those of actions are called; the rest is
         as of :func:`~kstoolkit.findings.scoring.score`.
         """
-        if not (watch := watched(rules, window, by)):
+        if not (watch := rules_on(rules, window, by).watch):
             return []
         told, metadata = [], with_parts(pa.schema([]), parts).metadata
         is_over = pc.less(self.lasting["window_start_ms"], until_ms)

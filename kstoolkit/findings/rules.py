@@ -573,10 +573,45 @@ By = tuple[str, ...] | None
 """By which parts of an action a rule looks at counts; ``None`` is each action on its own."""
 
 
-def rules_on(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> list[Looking]:
+class RulesOn(tuple[Looking, ...]):
+    """The rules that look at windows of one kind, by the same parts of an action.
+
+    >>> rules_on([Ceiling("1 hour", 100), Unusual("1 hour")], "1 hour").floor
+    5
+    """
+
+    __slots__ = ()
+
+    @property
+    def floor(self) -> int:
+        """The smallest count that any of them could find."""
+        return min(map(_floor, self), default=_LARGEST)
+
+    @property
+    def limit(self) -> int | None:
+        """The smallest one for those that compare with no history; ``None`` if all do."""
+        return min((_floor(each) for each in self if not isinstance(each, Learning)), default=None)
+
+    @property
+    def need_baseline(self) -> bool:
+        """Whether any compares with what users did before."""
+        return any(isinstance(rule, Learning) for rule in self)
+
+    @property
+    def watch(self) -> Watch:
+        """What baselines are to watch for them."""
+        return Watch(
+            next((rule.factor for rule in self if isinstance(rule, Drift)), None),
+            evenness=any(isinstance(rule, TooEven) for rule in self),
+            newcomers=any(isinstance(rule, Campaign) for rule in self),
+            group=next((rule.group for rule in self if isinstance(rule, Unusual)), None),
+        )
+
+
+def rules_on(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> RulesOn:
     """Return the rules that look at this window, by these parts of an action."""
     wanted = as_window(window)
-    return [rule for rule in windowed(rules) if rule.window == wanted and rule.by == by]
+    return RulesOn(rule for rule in windowed(rules) if rule.window == wanted and rule.by == by)
 
 
 def windowed(rules: Iterable[Rule]) -> list[Looking]:
@@ -665,42 +700,12 @@ def _of_parts(rule: Looking | Exempt, parts: Sequence[str]) -> Rule:
     return Ceiling(rule.window, rule.count, rule.actions, by=by)
 
 
-def material_floor(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> int | None:
-    """Return the smallest count that a rule on this window could find; ``None``: it has no rule.
-
-    >>> material_floor([Ceiling("1 hour", 100), Unusual("1 hour")], "1 hour")
-    5
-    """
-    return min(map(_floor, rules_on(rules, window, by)), default=None)
-
-
-def limit_floor(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> int | None:
-    """Return the same of rules that compare with no history."""
-    return material_floor([each for each in rules if not isinstance(each, Learning)], window, by)
-
-
 def _floor(rule: Looking) -> int:
     if isinstance(rule, Longer):
         return 1
     if isinstance(rule, Watching):  # baselines see these themselves
         return _LARGEST
     return rule.count + 1 if isinstance(rule, Ceiling) else rule.min_count
-
-
-def needs_baseline(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> bool:
-    """Return whether a rule on this window compares with what users did before."""
-    return any(isinstance(rule, Learning) for rule in rules_on(rules, window, by))
-
-
-def watched(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> Watch:
-    """Return what baselines are to watch for the rules on this window."""
-    looking = rules_on(rules, window, by)
-    return Watch(
-        next((rule.factor for rule in looking if isinstance(rule, Drift)), None),
-        evenness=any(isinstance(rule, TooEven) for rule in looking),
-        newcomers=any(isinstance(rule, Campaign) for rule in looking),
-        group=next((rule.group for rule in looking if isinstance(rule, Unusual)), None),
-    )
 
 
 def check_windows(rules: Iterable[Rule], counted: Iterable[Window]) -> None:

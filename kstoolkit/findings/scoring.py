@@ -39,10 +39,8 @@ from kstoolkit.findings.rules import (
     Longer,
     TooEven,
     exempted,
-    material_floor,
     rules_on,
     unexempted,
-    watched,
 )
 from kstoolkit.findings.tails import Peers, interval
 from kstoolkit.formats.actions import parts_in, split
@@ -175,14 +173,14 @@ def score(
     ['b']
     """
     kind = as_window(window)
-    floor = material_floor(rules, kind, by)
-    if floor is None:
+    looking = rules_on(rules, kind, by)
+    if not looking:
         return Scored()
-    large = material.filter(pc.greater_equal(material["count"], floor))
-    looking, users = rules_on(rules, kind, by), large["user"].cast(pa.string())
+    large = material.filter(pc.greater_equal(material["count"], looking.floor))
+    users = large["user"].cast(pa.string())
     began = large["began_ms" if "began_ms" in large.column_names else "window_start_ms"]
     large = large.filter(pc.invert(exempted(rules, users, began, of=looking)))
-    evidence = _Evidence(large, brief, watched(rules, kind, by).group)
+    evidence = _Evidence(large, brief, looking.watch.group)
     unusual = [rule for rule in looking if isinstance(rule, Comparing)]
     found = [
         _findings(rule, large, evidence, np.flatnonzero(above), seen_ms)

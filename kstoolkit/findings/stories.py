@@ -23,11 +23,8 @@ from kstoolkit.findings.rules import (
     bys_on,
     check_windows,
     exempted,
-    material_floor,
-    needs_baseline,
     of_parts,
     rules_on,
-    watched,
 )
 from kstoolkit.findings.scoring import score
 from kstoolkit.formats.actions import chosen, parts_in, with_parts
@@ -327,14 +324,12 @@ def _found(window: Window, counts: pa.Table, rules: Sequence[Rule], by: By) -> t
     if isinstance(window, Session):  # no two of a cell begin in one gap
         slots = pa.array(began.to_numpy() // window.every_ms * window.every_ms)
         counts = counts.append_column("began_ms", began).set_column(0, "window_start_ms", slots)
-    if not needs_baseline(rules, window, by):
+    looking, users = rules_on(rules, window, by), counts["user"].cast(pa.string())
+    if not looking.need_baseline:
         return score(counts, None, rules, window, by=by).findings, 0
-    users, looking = counts["user"].cast(pa.string()), rules_on(rules, window, by)
     counts = counts.filter(pc.invert(exempted(rules, users, began, of=looking)))
-    watch = watched(rules, window, by)
-    baselines = Baselines.empty(window.size_ms, window.every_ms, watch)
-    floor = material_floor(rules, window, by)
-    closed = baselines.close(counts, _FOREVER_MS, 1 if floor is None else floor)
+    baselines = Baselines.empty(window.size_ms, window.every_ms, looking.watch)
+    closed = baselines.close(counts, _FOREVER_MS, looking.floor)
     everyone = Everyone(window.every_ms)
     everyone.add([closed.moments], [closed.facts], [closed.lasting], [closed.newcomers])
     material = closed.material.replace_schema_metadata(counts.schema.metadata)

@@ -45,11 +45,8 @@ from kstoolkit.findings.rules import (
     as_rules,
     bys_on,
     check_windows,
-    limit_floor,
-    material_floor,
-    needs_baseline,
     of_parts,
-    watched,
+    rules_on,
 )
 from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
 from kstoolkit.pipeline import stream
@@ -646,25 +643,16 @@ def _distinct(pipeline: Pipeline) -> list[Distinct]:
 
 
 def _operator_plan(pipeline: Pipeline, rules: Sequence[Rule], *, live: bool) -> Plan:
-    windows = pipeline.cascade.levels
-    views = tuple(
-        View(
-            level,
-            by,
-            floor,
-            limit_floor(rules, window, by),
-            needs_baseline(rules, window, by),
-            watched(rules, window, by),
-        )
-        for level, window in enumerate(windows)
-        for by in bys_on(rules, window)
-        if (floor := material_floor(rules, window, by)) is not None
-    )
+    views = []
+    for level, window in enumerate(pipeline.cascade.levels):
+        for by in bys_on(rules, window):
+            on = rules_on(rules, window, by)
+            views.append(View(level, by, on.floor, on.limit, on.need_baseline, on.watch))
     return Plan(
         cascade=pipeline.cascade,
         buckets=pipeline.buckets,
         live=live,
-        views=views,
+        views=tuple(views),
         rules=tuple(rules),
         processing_time=pipeline.time == "processing",
         whole=pipeline.changelog is not None and not pipeline.changelog.blocks,

@@ -16,8 +16,7 @@ from kstoolkit.findings.rules import (
     as_rules,
     check_windows,
     exempted,
-    material_floor,
-    needs_baseline,
+    rules_on,
 )
 from kstoolkit.windows import Hop, Session, as_window
 
@@ -86,14 +85,14 @@ def test_names_tell_rules_apart() -> None:
 
 def test_the_floor_is_the_smallest_count_that_any_rule_could_find() -> None:
     rules: list[Rule] = [*RULES, Ceiling("1 hour", 3)]
-    assert material_floor(rules, "1 hour") == 4
-    assert material_floor(RULES, "1 hour") == 10
-    assert material_floor(RULES, "1 day") is None
+    assert rules_on(rules, "1 hour").floor == 4
+    assert rules_on(RULES, "1 hour").floor == 10
+    assert not rules_on(RULES, "1 day")
 
 
 def test_only_what_compares_with_the_past_needs_a_baseline() -> None:
-    assert needs_baseline(DEFAULT_RULES, "1 hour")
-    assert not needs_baseline(RULES, "1 minute")
+    assert rules_on(DEFAULT_RULES, "1 hour").need_baseline
+    assert not rules_on(RULES, "1 minute").need_baseline
 
 
 def test_a_rule_on_a_window_that_is_not_counted_is_refused() -> None:
