@@ -308,19 +308,13 @@ def _texts(column: pa.Array, text: Callable[[float], str]) -> pa.Array:
 
 
 def _most(share: float) -> str:
-    some = _percent(share) if share < _NEARLY_ALL else "nearly all"
+    some = f"{share * 100:.2g} %" if share < _NEARLY_ALL else "nearly all"
     return f"{'all' if share == 1 else some} of them “"
 
 
 def _compared(shares: pa.Array, usual: str, unusual: str) -> pa.Array:
     def text(share: float) -> str:
-        few = f"{_percent(share)} of comparably active users {unusual}"
+        few = f"{share * 100:.2g} % of comparably active users {unusual}"
         return f"({usual if share >= _USUAL else few})"
 
     return _texts(shares, text)
-
-
-def _percent(share: float) -> str:
-    digits = 2 - int(np.floor(np.log10(share * 100))) - 1 if share > 0 else 0
-    text = f"{share * 100:.{max(digits, 0)}f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"
