@@ -45,7 +45,6 @@ from kstoolkit.findings.peers import (
     summed,
 )
 from kstoolkit.findings.rhythm import LEAST_BUSY, wave_at
-from kstoolkit.findings.rules import rules_on
 from kstoolkit.findings.scoring import (
     BINS,
     BINS_PER_DECADE,
@@ -64,9 +63,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kstoolkit.findings.peers import Floats, Integers
-    from kstoolkit.findings.rules import By, Rule
+    from kstoolkit.findings.rules import RulesOn
     from kstoolkit.findings.scoring import Scored
-    from kstoolkit.windows import Window
 
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 _NEVER, _FOREVER = -(1 << 62), 1 << 62
@@ -218,20 +216,18 @@ class Everyone:
 
     def watched(
         self,
-        rules: Sequence[Rule],
-        window: Window,
+        on: RulesOn,
         until_ms: int,
         *,
-        by: By = None,
         parts: Sequence[str] | None = None,
         seen_ms: int | None = None,
     ) -> list[Scored]:
         """Return what rules say of what buckets saw of windows that begin before ``until_ms``.
 
-        Of each window it is told once. ``parts`` is what those of actions are called; the rest is
+        Of each window it is told once. ``parts`` is what those of actions are called, ``seen_ms``
         as of :func:`~kstoolkit.findings.scoring.score`.
         """
-        if not (watch := rules_on(rules, window, by).watch):
+        if not (watch := on.watch):
             return []
         told, metadata = [], with_parts(pa.schema([]), parts).metadata
         is_over = pc.less(self.lasting["window_start_ms"], until_ms)
@@ -239,11 +235,11 @@ class Everyone:
         self.lasting = self.lasting.filter(pc.invert(is_over))
         if len(rows):
             pools = pools_of(self.moments)
-            told.append(score_lasting(rows, pools, rules, window, by=by, seen_ms=seen_ms))
+            told.append(score_lasting(rows, pools, on, seen_ms=seen_ms))
         if watch.newcomers and self.since_ms is not None:
             counts, actions = self._arrivals(until_ms)
             counts = counts.replace_schema_metadata(metadata)
-            told.append(score_newcomers(counts, actions, rules, window, by=by, seen_ms=seen_ms))
+            told.append(score_newcomers(counts, actions, on, seen_ms=seen_ms))
         return told
 
     def _arrivals(self, until_ms: int) -> tuple[pa.Table, int]:

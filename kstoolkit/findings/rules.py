@@ -573,45 +573,63 @@ By = tuple[str, ...] | None
 """By which parts of an action a rule looks at counts; ``None`` is each action on its own."""
 
 
-class RulesOn(tuple[Looking, ...]):
+@dataclass(frozen=True, slots=True)
+class RulesOn:
     """The rules that look at windows of one kind, by the same parts of an action.
+
+    Beside those ``looking`` are those of who is exempt of rules.
 
     >>> rules_on([Ceiling("1 hour", 100), Unusual("1 hour")], "1 hour").floor
     5
     """
 
-    __slots__ = ()
+    looking: tuple[Looking, ...]
+    exempts: tuple[Exempt, ...]
 
     @property
     def floor(self) -> int:
         """The smallest count that any of them could find."""
-        return min(map(_floor, self), default=_LARGEST)
+        return min(map(_floor, self.looking), default=_LARGEST)
 
     @property
     def limit(self) -> int | None:
         """The smallest one for those that compare with no history; ``None`` if all do."""
-        return min((_floor(each) for each in self if not isinstance(each, Learning)), default=None)
+        limits = [_floor(rule) for rule in self.looking if not isinstance(rule, Learning)]
+        return min(limits, default=None)
 
     @property
     def need_baseline(self) -> bool:
         """Whether any compares with what users did before."""
-        return any(isinstance(rule, Learning) for rule in self)
+        return any(isinstance(rule, Learning) for rule in self.looking)
 
     @property
     def watch(self) -> Watch:
         """What baselines are to watch for them."""
+        looking = self.looking
         return Watch(
-            next((rule.factor for rule in self if isinstance(rule, Drift)), None),
-            evenness=any(isinstance(rule, TooEven) for rule in self),
-            newcomers=any(isinstance(rule, Campaign) for rule in self),
-            group=next((rule.group for rule in self if isinstance(rule, Unusual)), None),
+            next((rule.factor for rule in looking if isinstance(rule, Drift)), None),
+            evenness=any(isinstance(rule, TooEven) for rule in looking),
+            newcomers=any(isinstance(rule, Campaign) for rule in looking),
+            group=next((rule.group for rule in looking if isinstance(rule, Unusual)), None),
         )
 
+    def unexempted(self, found: pa.Table) -> pa.Table:
+        """Return findings, or candidates, without those of rules that users are exempt from."""
+        for rule in self.exempts:
+            if rule.rules is not None:
+                named = [each for each in found["rule"].unique().to_pylist() if rule.is_from(each)]
+                of_rule = pc.is_in(found["rule"], value_set=pa.array(named, pa.string()))
+                everywhere = Exempt(rule.users, rule.pattern, until=rule.until)
+                mine = exempted([everywhere], found["user"], found["window_start_ms"])
+                found = found.filter(pc.invert(pc.and_(of_rule, mine)))
+        return found
 
-def rules_on(rules: Iterable[Rule], window: Duration | Window, by: By = None) -> RulesOn:
+
+def rules_on(rules: Sequence[Rule], window: Duration | Window, by: By = None) -> RulesOn:
     """Return the rules that look at this window, by these parts of an action."""
     wanted = as_window(window)
-    return RulesOn(rule for rule in windowed(rules) if rule.window == wanted and rule.by == by)
+    looking = (rule for rule in windowed(rules) if rule.window == wanted and rule.by == by)
+    return RulesOn(tuple(looking), tuple(rule for rule in rules if isinstance(rule, Exempt)))
 
 
 def windowed(rules: Iterable[Rule]) -> list[Looking]:
@@ -742,16 +760,4 @@ def exempted(
         if rule.until is not None and starts_ms is not None:
             mine = pc.and_(mine, pc.less(starts_ms, rule.until_ms))
         found = pc.or_(found, mine)
-    return found
-
-
-def unexempted(found: pa.Table, rules: Iterable[Rule]) -> pa.Table:
-    """Return findings, or candidates, without those of rules that their users are exempt from."""
-    for rule in rules:
-        if isinstance(rule, Exempt) and rule.rules is not None:
-            named = [each for each in found["rule"].unique().to_pylist() if rule.is_from(each)]
-            of_rule = pc.is_in(found["rule"], value_set=pa.array(named, pa.string()))
-            everywhere = Exempt(rule.users, rule.pattern, until=rule.until)
-            mine = exempted([everywhere], found["user"], found["window_start_ms"])
-            found = found.filter(pc.invert(pc.and_(of_rule, mine)))
     return found

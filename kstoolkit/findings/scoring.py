@@ -39,20 +39,13 @@ from kstoolkit.findings.rules import (
     Longer,
     TooEven,
     exempted,
-    rules_on,
-    unexempted,
 )
 from kstoolkit.findings.tails import Peers, interval
 from kstoolkit.formats.actions import parts_in, split
-from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from kstoolkit.findings.peers import Flags, Floats, Integers, Waves
-    from kstoolkit.findings.rules import By, Looking, Rule
-    from kstoolkit.units import Duration
-    from kstoolkit.windows import Window
+    from kstoolkit.findings.rules import Looking, RulesOn
 
 
 _DAY_MS = 86_400_000
@@ -148,50 +141,42 @@ class Scored:
 
 
 def score(
-    material: pa.Table,
-    brief: Brief | None,
-    rules: Sequence[Rule],
-    window: Duration | Window,
-    *,
-    by: By = None,
-    seen_ms: int | None = None,
+    material: pa.Table, brief: Brief | None, on: RulesOn, *, seen_ms: int | None = None
 ) -> Scored:
-    """Return what the rules say of some counts of one kind of window.
+    """Return what rules say of some counts of the windows that they look at.
 
     ``material`` has ``window_start_ms``, ``user``, ``action``, ``count``; and, for rules that need
     a baseline, the columns of :class:`~kstoolkit.findings.baselines.Closed`, and ``is_open`` where
     windows are not over; of sessions, ``began_ms`` and ``end_ms``, too. Of actions of several
     parts, the schema's metadata names them. Without a ``brief`` of what is known of all users there
-    are no findings but those of limits. Rules on other windows, or that are not ``by`` the parts of
-    an action that the counts are sums of, are passed over. It is looked at at ``seen_ms``, the
-    batch's time, the same again in a replay; by default at the end of each window.
+    are no findings but those of limits. It is looked at at ``seen_ms``, the batch's time, the same
+    again in a replay; by default at the end of each window.
 
+    >>> from kstoolkit.findings.rules import rules_on
     >>> counts = {"window_start_ms": [0, 0], "user": ["a", "b"], "action": ["x", "x"]}
     >>> material = pa.table(counts | {"count": [3, 101]})
-    >>> told = score(material, None, [Ceiling("1 minute", 100)], "1 minute")
+    >>> told = score(material, None, rules_on([Ceiling("1 minute", 100)], "1 minute"))
     >>> told.findings["user"].to_pylist()
     ['b']
     """
-    kind = as_window(window)
-    looking = rules_on(rules, kind, by)
-    if not looking:
+    if not on.looking:
         return Scored()
-    large = material.filter(pc.greater_equal(material["count"], looking.floor))
+    large = material.filter(pc.greater_equal(material["count"], on.floor))
     users = large["user"].cast(pa.string())
     began = large["began_ms" if "began_ms" in large.column_names else "window_start_ms"]
-    large = large.filter(pc.invert(exempted(rules, users, began, of=looking)))
-    evidence = _Evidence(large, brief, looking.watch.group)
-    unusual = [rule for rule in looking if isinstance(rule, Comparing)]
+    large = large.filter(pc.invert(exempted(on.exempts, users, began, of=on.looking)))
+    evidence = _Evidence(large, brief, on.watch.group)
+    unusual = [rule for rule in on.looking if isinstance(rule, Comparing)]
     found = [
         _findings(rule, large, evidence, np.flatnonzero(above), seen_ms)
-        for rule in looking
+        for rule in on.looking
         if (above := _limited(rule, large, evidence)) is not None
     ]
     candidates = [_candidates(rule, large, evidence, seen_ms) for rule in unusual]
     least = min((rule.min_count for rule in unusual), default=None)
     tables = (
-        unexempted(pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *found]), rules),
-        unexempted(pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *candidates]), rules),
+        on.unexempted(pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *found])),
+        on.unexempted(pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *candidates])),
     )
     if least is None:
         return Scored(*tables)
@@ -379,19 +364,13 @@ def _let_through(
 
 
 def score_lasting(
-    rows: pa.Table,
-    pools: pa.Table,
-    rules: Sequence[Rule],
-    window: Duration | Window,
-    *,
-    by: By = None,
-    seen_ms: int | None = None,
+    rows: pa.Table, pools: pa.Table, on: RulesOn, *, seen_ms: int | None = None
 ) -> Scored:
     """Return what rules say of rows of :data:`~kstoolkit.findings.lasting.LASTING_SCHEMA`."""
     cells = Peers.at(pools, integers(rows, "window_start_ms"), rows["action"]).cells
     told = _Told(rows)
     candidates = [CANDIDATES_SCHEMA.empty_table()]
-    for rule in rules_on(rules, as_window(window), by):
+    for rule in on.looking:
         if isinstance(rule, Drift | TooEven):
             history, windows = (RISING, 1) if isinstance(rule, Drift) else (AS_IS, BLOCK)
             may = told.history == history
@@ -405,18 +384,12 @@ def score_lasting(
     keys |= {"bin": np.minimum(surprise * BINS_PER_DECADE, BINS - 1).astype(np.int64)}
     counts = np.repeat([1, -1], [rising.sum(), was.sum()])
     surprises = pa.table([*keys.values(), counts], schema=SURPRISES_SCHEMA)
-    found = unexempted(pa.concat_tables(candidates), rules)
+    found = on.unexempted(pa.concat_tables(candidates))
     return Scored(candidates=found, surprises=surprises)
 
 
 def score_newcomers(
-    counts: pa.Table,
-    actions: int,
-    rules: Sequence[Rule],
-    window: Duration | Window,
-    *,
-    by: By = None,
-    seen_ms: int | None = None,
+    counts: pa.Table, actions: int, on: RulesOn, *, seen_ms: int | None = None
 ) -> Scored:
     """Return what rules say of how many users did each of the actions for the first time.
 
@@ -429,7 +402,7 @@ def score_newcomers(
     may = evidence.judged & evidence.is_record
     candidates = [
         _let_through(rule, counts, (evidence, may), cells, seen_ms)
-        for rule in rules_on(rules, as_window(window), by)
+        for rule in on.looking
         if isinstance(rule, Campaign)
     ]
     candidates.insert(0, CANDIDATES_SCHEMA.empty_table())

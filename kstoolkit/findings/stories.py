@@ -324,18 +324,18 @@ def _found(window: Window, counts: pa.Table, rules: Sequence[Rule], by: By) -> t
     if isinstance(window, Session):  # no two of a cell begin in one gap
         slots = pa.array(began.to_numpy() // window.every_ms * window.every_ms)
         counts = counts.append_column("began_ms", began).set_column(0, "window_start_ms", slots)
-    looking, users = rules_on(rules, window, by), counts["user"].cast(pa.string())
-    if not looking.need_baseline:
-        return score(counts, None, rules, window, by=by).findings, 0
-    counts = counts.filter(pc.invert(exempted(rules, users, began, of=looking)))
-    baselines = Baselines.empty(window.size_ms, window.every_ms, looking.watch)
-    closed = baselines.close(counts, _FOREVER_MS, looking.floor)
+    on, users = rules_on(rules, window, by), counts["user"].cast(pa.string())
+    if not on.need_baseline:
+        return score(counts, None, on).findings, 0
+    counts = counts.filter(pc.invert(exempted(on.exempts, users, began, of=on.looking)))
+    baselines = Baselines.empty(window.size_ms, window.every_ms, on.watch)
+    closed = baselines.close(counts, _FOREVER_MS, on.floor)
     everyone = Everyone(window.every_ms)
     everyone.add([closed.moments], [closed.facts], [closed.lasting], [closed.newcomers])
     material = closed.material.replace_schema_metadata(counts.schema.metadata)
     brief = everyone.brief(_FOREVER_MS)
-    scored = score(material, brief, rules, window, by=by)
+    scored = score(material, brief, on)
     parts = parts_in(counts.schema)
-    told = everyone.watched(rules, window, _FOREVER_MS, by=by, parts=parts)
+    told = everyone.watched(on, _FOREVER_MS, parts=parts)
     found = pa.concat_tables([scored.findings, everyone.judge([scored, *told], _FOREVER_MS)])
     return found, scored.unjudged

@@ -23,7 +23,7 @@ from kstoolkit.counters.distinct import OpenSketches, Touched
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.lasting import NOTHING
-from kstoolkit.findings.rules import Exempt, exempted, item_of, rules_on
+from kstoolkit.findings.rules import exempted, item_of, rules_on
 from kstoolkit.formats.actions import with_parts
 from kstoolkit.formats.countblock import to_ipc
 from kstoolkit.pipeline.shuffle import (
@@ -350,12 +350,11 @@ class CascadeOperator(StatefulProcessor):
 
     def _judgeable(self, view: View, counters: Counters) -> Counters:
         """Return the counters of users that are not exempt from all rules of a view."""
-        rules, is_exempt = self.plan.rules, np.zeros(len(counters), bool)
-        looking = rules_on(rules, self.plan.cascade.levels[view.level], view.by)
-        for rule in rules:
-            if isinstance(rule, Exempt):
-                mine = np.asarray(exempted([rule], counters.users, of=looking), bool)[counters.user]
-                is_exempt |= mine & (counters.start_ms < rule.until_ms)
+        on = rules_on(self.plan.rules, self.plan.cascade.levels[view.level], view.by)
+        is_exempt = np.zeros(len(counters), bool)
+        for rule in on.exempts:
+            mine = np.asarray(exempted([rule], counters.users, of=on.looking), bool)[counters.user]
+            is_exempt |= mine & (counters.start_ms < rule.until_ms)
         return counters.take(~is_exempt) if is_exempt.any() else counters
 
     def _baselines(self, cascade: Bucket, view: View, from_ms: int) -> tuple[Baselines, Everyone]:

@@ -42,7 +42,7 @@ from kstoolkit.counters.counters import Counters, Widest
 from kstoolkit.errors import KafkaError
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, by_version
-from kstoolkit.findings.rules import Learning
+from kstoolkit.findings.rules import Learning, rules_on
 from kstoolkit.findings.scoring import Brief, Scored, score
 from kstoolkit.formats.actions import view_in
 from kstoolkit.formats.countblock import to_ipc
@@ -483,10 +483,9 @@ class Sink:
 
         def watched(view: str, everyone: Everyone, until_ms: int) -> list[Scored]:
             level, by = view_of(view)
-            window, parts = self.cascade.levels[level], self.parts if by is None else by
-            return everyone.watched(
-                self.rules, window, until_ms, by=by, parts=parts, seen_ms=now_ms
-            )
+            on = rules_on(self.rules, self.cascade.levels[level], by)
+            parts = self.parts if by is None else by
+            return everyone.watched(on, until_ms, parts=parts, seen_ms=now_ms)
 
         unusual = views.judge(scored, watched, self.buckets)
         views.keep(place[STATISTICS_FOLDER])
@@ -517,14 +516,9 @@ def _scoring(
             view = view_key(level, view_in(rows.schema))
             brief, until_ms = briefs.get(view, (None, FOREVER))
             rows, rest = _parted(rows, until_ms)
-            scored = score(
-                rows,
-                None if brief is None else Brief.decode(brief),
-                rules,
-                levels[level],
-                by=view_in(rows.schema),
-                seen_ms=now_ms,
-            )
+            known = None if brief is None else Brief.decode(brief)
+            on = rules_on(rules, levels[level], view_in(rows.schema))
+            scored = score(rows, known, on, seen_ms=now_ms)
             files = []
             if len(scored.findings):
                 place = Path(findings, f"part-{number:05d}.parquet")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Finding, Findings
+from kstoolkit.findings.rules import rules_on
 from kstoolkit.findings.scoring import Scored, score
 
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ class Watch:
             for baselines, mine in zip(self.buckets, self._split(going_on), strict=True):
                 material.append(_told(baselines.compare(mine), is_open=True))
         brief = self.everyone.brief(until_ms)
-        scored = [score(each, brief, self.rules, "1 hour", **options) for each in material]
+        scored = [
+            score(each, brief, rules_on(self.rules, "1 hour"), **options) for each in material
+        ]
         self.unjudged += sum(each.unjudged for each in scored)
         judged = self.everyone.judge([Scored.decode(each.encode()) for each in scored], until_ms)
         return Findings(pa.concat_tables([*(each.findings for each in scored), judged]))

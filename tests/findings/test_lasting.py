@@ -18,7 +18,7 @@ from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.lasting import RISING, Rise, Watch, evenness
 from kstoolkit.findings.rulefiles import rules_from_json, rules_to_json
-from kstoolkit.findings.rules import of_parts
+from kstoolkit.findings.rules import of_parts, rules_on
 from kstoolkit.findings.stories import find_in_windows
 from tests.findings.made import DAY, HOUR, counted, hourly
 
@@ -171,12 +171,13 @@ def test_what_is_known_of_all_survives_as_bytes() -> None:
     everyone = Everyone(HOUR)
     everyone.add([closed.moments], [closed.facts], [closed.lasting], [closed.newcomers])
     rules, window = of_parts([kst.Campaign("1 hour", 100)], ["action"]), kst.Cascade("1 hour")
-    everyone.watched(rules, window.levels[0], 40 * HOUR)
+    on = rules_on(rules, window.levels[0])
+    everyone.watched(on, 40 * HOUR)
     again = Everyone.decode(everyone.encode())
     assert again.arrived == everyone.arrived != b""
     assert again.newcomers.equals(everyone.newcomers)
     assert len(again.newcomers) == 20
-    (one,), (other,) = (e.watched(rules, window.levels[0], DAY * 9) for e in (again, everyone))
+    (one,), (other,) = (e.watched(on, DAY * 9) for e in (again, everyone))
     assert one.candidates.equals(other.candidates)
 
 

@@ -87,7 +87,7 @@ def test_the_floor_is_the_smallest_count_that_any_rule_could_find() -> None:
     rules: list[Rule] = [*RULES, Ceiling("1 hour", 3)]
     assert rules_on(rules, "1 hour").floor == 4
     assert rules_on(RULES, "1 hour").floor == 10
-    assert not rules_on(RULES, "1 day")
+    assert not rules_on(RULES, "1 day").looking
 
 
 def test_only_what_compares_with_the_past_needs_a_baseline() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
-from kstoolkit.findings.rules import Ceiling, Exempt, Longer, Unusual
+from kstoolkit.findings.rules import Ceiling, Exempt, Longer, Unusual, rules_on
 from kstoolkit.findings.scoring import (
     CANDIDATES_SCHEMA,
     SURPRISES_SCHEMA,
@@ -201,7 +201,9 @@ def test_what_nothing_can_be_said_of_is_counted() -> None:
 
 
 def test_a_ceiling_needs_no_baseline() -> None:
-    scored = score(hour_of({"a": 101, "b": 100}, 0), None, [Ceiling("1 hour", 100)], "1 hour")
+    scored = score(
+        hour_of({"a": 101, "b": 100}, 0), None, rules_on([Ceiling("1 hour", 100)], "1 hour")
+    )
     findings = Findings(scored.findings)
     assert [(f.user, f.ceiling, f.probability) for f in findings] == [("a", 100, None)]
     assert findings[0].expected == "unknown (no baseline)"
@@ -216,7 +218,7 @@ def test_a_ceiling_beside_a_baseline_tells_what_was_expected(learnt: Watch) -> N
 
 def test_a_ceiling_on_some_actions_leaves_others_alone() -> None:
     material = pa.concat_tables([hour_of({"a": 9}, 0, "login"), hour_of({"b": 9}, 0, "read")])
-    scored = score(material, None, [Ceiling("1 hour", 5, actions=["login"])], "1 hour")
+    scored = score(material, None, rules_on([Ceiling("1 hour", 5, actions=["login"])], "1 hour"))
     assert scored.findings["user"].to_pylist() == ["a"]
 
 
@@ -241,7 +243,7 @@ def test_findings_have_the_stored_schema(learnt: Watch) -> None:
 
 
 def test_by_default_a_finding_is_first_seen_at_its_windows_end() -> None:
-    scored = score(hour_of({"a": 9}, 3), None, [Ceiling("1 hour", 5)], "1 hour")
+    scored = score(hour_of({"a": 9}, 3), None, rules_on([Ceiling("1 hour", 5)], "1 hour"))
     assert scored.findings["first_seen_ms"].to_pylist() == [4 * HOUR]
 
 
@@ -257,7 +259,7 @@ def scored_once(watch: Watch, counts: dict[str, int], *rules: Rule) -> tuple[Sco
     everyone = Everyone.decode(watch.everyone.encode())
     everyone.add([closed.moments], [closed.facts])
     brief = everyone.brief((HISTORY + 1) * HOUR)
-    return score(closed.material, brief, rules, "1 hour"), brief
+    return score(closed.material, brief, rules_on(rules, "1 hour")), brief
 
 
 def test_what_is_told_of_all_users_comes_back_as_it_was(learnt: Watch) -> None:
@@ -305,11 +307,11 @@ def test_a_window_that_is_not_over_is_judged_and_counted_nowhere(learnt: Watch) 
     going_on = seen.append_column("is_open", pa.array([True, True]))
     young = Brief(brief.pools, brief.busy, warm_ms=(HISTORY + 1) * HOUR)
     for known_of_all, unjudged in ((brief, 0), (young, 1)):
-        scored = score(going_on, known_of_all, [Unusual("1 hour")], "1 hour")
+        scored = score(going_on, known_of_all, rules_on([Unusual("1 hour")], "1 hour"))
         assert "user 7" in scored.candidates["user"].to_pylist()
         assert scored.candidates["is_open"].to_pylist() == [True] * len(scored.candidates)
         assert (len(scored.surprises), scored.unjudged) == (0, 0)
-        closed = score(seen, known_of_all, [Unusual("1 hour")], "1 hour")
+        closed = score(seen, known_of_all, rules_on([Unusual("1 hour")], "1 hour"))
         assert closed.unjudged == unjudged
         assert len(closed.surprises) > 0
 
@@ -325,10 +327,10 @@ def test_sums_over_parts_are_looked_at_by_rules_on_them_alone() -> None:
     rules = [Ceiling("1 hour", 5), Ceiling("1 hour", 7, by=["verb"])]
     counts = hour_of({"a": 9, "b": 6}, 0, "read")
     by_verb = counts.cast(with_parts(counts.schema, ("verb",)))
-    found = Findings(score(by_verb, None, rules, "1 hour", by=("verb",)).findings)
+    found = Findings(score(by_verb, None, rules_on(rules, "1 hour", ("verb",))).findings)
     assert [(each.user, each.by) for each in found] == [("a", ("verb",))]
     assert json.loads(found.table["by"][0].as_py()) == ["verb"]
-    whole = Findings(score(counts, None, rules, "1 hour").findings)
+    whole = Findings(score(counts, None, rules_on(rules, "1 hour")).findings)
     assert [(each.user, each.by) for each in whole] == [("a", None), ("b", None)]
 
 
@@ -339,7 +341,7 @@ def test_of_sessions_it_is_told_when_they_began_and_ended() -> None:
     ends = pa.array([2 * gap + 7 + 2 * HOUR, 2 * gap + 8 + MINUTE])
     sessions = counts.append_column("began_ms", began).append_column("end_ms", ends)
     rules: list[Rule] = [Longer(window, "1 hour"), Ceiling(window, 8)]
-    scored = score(sessions, None, rules, window)
+    scored = score(sessions, None, rules_on(rules, window))
     told = [
         (each.kind, each.user, each.window_start_ms, each.session_end_ms)
         for each in Findings(scored.findings)

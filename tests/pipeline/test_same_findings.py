@@ -19,6 +19,7 @@ import kstoolkit as kst
 from kstoolkit.counters.bucket import Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.distinct import Touched
+from kstoolkit.findings.rules import rules_on
 from kstoolkit.findings.scoring import Scored
 from kstoolkit.findings.stories import find_in_windows, merge_findings
 from kstoolkit.pipeline.operator import MATERIAL, CascadeOperator, view_of
@@ -173,8 +174,8 @@ class Way:
 
         def watched(view: str, everyone: Everyone, until_ms: int) -> list[Scored]:
             number, by = view_of(view)
-            window = self.cascade.levels[number]
-            return everyone.watched(self.rules, window, until_ms, by=by, parts=by, seen_ms=now_ms)
+            on = rules_on(self.rules, self.cascade.levels[number], by)
+            return everyone.watched(on, until_ms, parts=by, seen_ms=now_ms)
 
         yield views.judge(scored, watched, self.buckets)
         views.keep(place)
