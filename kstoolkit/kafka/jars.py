@@ -76,21 +76,10 @@ _MODULE = """\
 """
 
 
-class Refusal(Exception):  # noqa: N818 - an answer, made an error of by who asked
-    """What Ivy says when it has not got everything: the first line that says what is wrong.
+def _retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) -> str | None:
+    """Have the jars of ``artifacts``, as checked, in ``jars`` of a folder for this alone.
 
-    ``missing`` is what the repository lacks, as ``group:name:version``; empty if it can't be asked.
-    """
-
-    def __init__(self, reason: str, missing: tuple[str, ...] = ()) -> None:
-        super().__init__(reason)
-        self.reason, self.missing = reason, missing
-
-
-def _retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) -> Path:
-    """Return the folder, below one for this alone, with the jars of ``artifacts``, as checked.
-
-    If not all came (:class:`Refusal`), what did stays there for the next try.
+    If not all come, return what Ivy says; what came stays there for the next try.
     """
     java, ivy = find_java().home / "bin" / "java", _ivy_jar()
     root = os.environ.get(_REPOSITORY)
@@ -106,8 +95,8 @@ def _retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) 
         command, cwd=folder, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, check=False
     )
     if done.returncode or not any(folder.glob("jars/*.jar")):
-        raise _refusal(done.stdout.decode(errors="replace"))
-    return folder / "jars"
+        return done.stdout.decode(errors="replace")
+    return None
 
 
 def _dependency(artifact: Artifact, *, transitive: bool) -> str:
@@ -137,15 +126,13 @@ def _proxies() -> list[str]:
     return options
 
 
-def _refusal(said: str) -> Refusal:
-    trouble = _TROUBLE.search(said)
-    if trouble:
-        return Refusal(trouble[1].strip())
-    missing = tuple(dict.fromkeys(":".join(found) for found in _UNRESOLVED.findall(said)))
-    if missing:
-        return Refusal(f"{', '.join(missing)}: not found", missing)
+def _trouble(said: str) -> tuple[str, tuple[str, ...]]:
+    """Return the line of Ivy's that says what is wrong, and all that the repository lacks."""
+    if trouble := _TROUBLE.search(said):
+        return trouble[1].strip(), ()
     lines = [line.strip() for line in said.splitlines() if line.strip(" .:")]
-    return Refusal(lines[-1] if lines else "no reason given")
+    missing = dict.fromkeys(":".join(found) for found in _UNRESOLVED.findall(said))
+    return lines[-1] if lines else "no reason given", tuple(missing)
 
 
 _CACHE_FOLDER = "KSTOOLKIT_CACHE_DIR"
@@ -276,25 +263,21 @@ def _retrieved(
     tell: Callable[[str], object],
 ) -> Path:
     """Try a few times: what came at one try is not asked for at the next."""
-    try:
-        return _retrieve(wanted, draft, transitive=transitive)
-    except Refusal as refusal:
-        if refusal.missing or not pauses_s or _UNTRUSTED in refusal.reason:
-            raise _explained(wanted, refusal) from refusal
-        tell(f"Once more in {pauses_s[0]:g} s: {refusal.reason}")
+    said = _retrieve(wanted, draft, transitive=transitive)
+    if said is None:
+        return draft / "jars"
+    names, (reason, missing) = ", ".join(map(str, wanted)), _trouble(said)
+    if missing:
+        message = f"{names} can't be had: {_repository()} has no {', '.join(missing)}."
+        hint = f"Name a Maven repository that has it in {_REPOSITORY}."
+        raise MissingArtifact(message, hint=hint, missing=missing)
+    untrusted = _UNTRUSTED in reason
+    if untrusted or not pauses_s:
+        message = f"{names} can't be downloaded from {_repository()}: {reason}"
+        raise EnvironmentFault(message, hint=_UNTRUSTED_HINT if untrusted else _HINT)
+    tell(f"Once more in {pauses_s[0]:g} s: {reason}")
     time.sleep(pauses_s[0])
     return _retrieved(wanted, draft, pauses_s[1:], transitive=transitive, tell=tell)
-
-
-def _explained(wanted: Sequence[Artifact], refusal: Refusal) -> EnvironmentFault:
-    names = ", ".join(map(str, wanted))
-    if refusal.missing:
-        message = f"{names} can't be had: {_repository()} has no {', '.join(refusal.missing)}."
-        hint = f"Name a Maven repository that has it in {_REPOSITORY}."
-        return MissingArtifact(message, hint=hint, missing=refusal.missing)
-    untrusted = _UNTRUSTED in refusal.reason
-    message = f"{names} can't be downloaded from {_repository()}: {refusal.reason}"
-    return EnvironmentFault(message, hint=_UNTRUSTED_HINT if untrusted else _HINT)
 
 
 def _repository() -> str:
