@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from numbers import Integral
 
 from kstoolkit.errors import ConfigurationError
 
@@ -153,13 +154,13 @@ def parse_count(text: str | float) -> float:
 
 def check_whole(name: str, value: object, *, least: int, hint: str) -> int:
     """Return what is a whole number, and not less than it may be; ``hint`` says what to give."""
-    if not isinstance(value, int) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         message = f"{name} is {value!r}, which is no whole number."
         raise ConfigurationError(message, hint=hint)
     if value < least:
         message = f"{name} is {value}: it has to be {least} or more."
         raise ConfigurationError(message, hint=hint)
-    return value
+    return int(value)
 
 
 def format_count(count: float | None) -> str:

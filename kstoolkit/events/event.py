@@ -24,7 +24,7 @@ from kstoolkit.errors import ColumnError, ConfigurationError
 from kstoolkit.events.times import UNITS, TimeUnit, only_utf8, to_epoch_ms, zone_of
 from kstoolkit.formats.actions import joined, parts_of
 from kstoolkit.records import Viewed, rows_html
-from kstoolkit.units import Duration, format_count, parse_duration
+from kstoolkit.units import Duration, check_whole, format_count, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -214,9 +214,7 @@ def limits_of(
     input_timezone: str | None,
 ) -> Limits:
     """Return what an event may look like, or raise if one of them makes no sense."""
-    if max_text_bytes < 1:
-        message = f"max_text_bytes is {max_text_bytes}: no user would be short enough."
-        raise ConfigurationError(message, hint="Give 1 or more; the default is 1024.")
+    check_whole("max_text_bytes", max_text_bytes, least=1, hint="By default it is 1024.")
     if time_unit not in {None, *UNITS}:
         message = f"The unit of time {time_unit!r} is unknown."
         raise ConfigurationError(message, hint=f"Known units: {', '.join(UNITS)}.")

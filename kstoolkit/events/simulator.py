@@ -41,7 +41,7 @@ from kstoolkit.events.worlds import (
     share_out,
 )
 from kstoolkit.moments import moment_ms
-from kstoolkit.units import Duration, format_duration, parse_duration
+from kstoolkit.units import Duration, check_whole, format_duration, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -444,10 +444,9 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
     action: ClassVar[str] = "action"
 
     def __post_init__(self) -> None:
-        _check_number("event_count", self.event_count, 1)
-        _check_number("users", self.users, 1)
-        _check_number("duration_ms", self.duration_ms, _SHORTEST_MS)
-        _check_number("seed", self.seed, 0)
+        least = {"event_count": 1, "users": 1, "duration_ms": _SHORTEST_MS, "seed": 0}
+        for name, number in least.items():
+            check_whole(name, getattr(self, name), least=number, hint="Give a larger number.")
         if self.start.utcoffset() is None:
             message = f"The start {self.start.isoformat()} has no time zone."
             raise ConfigurationError(message, hint="Write datetime(2026, 3, 2, tzinfo=UTC).")
@@ -691,19 +690,13 @@ def simulate(
     )
 
 
-def _check_number(name: str, value: int, least: int) -> None:
-    if value < least:
-        message = f"{name} is {value!r}."
-        raise ConfigurationError(message, hint=f"Give a whole number from {least:,} on.")
-
-
 def _check_abnormal(abnormal: Mapping[str, int], users: int) -> None:
     for kind, number in abnormal.items():
         if kind not in _KINDS:
             message = f"There is no kind {kind!r} of abnormal user."
             hint = f"{guessed(kind, _KINDS)}There are: {', '.join(_KINDS)}."
             raise ConfigurationError(message, hint=hint)
-        _check_number(f"The number of {kind!r}", number, 0)
+        check_whole(f"The number of {kind!r}", number, least=0, hint="Give 0 for none.")
     astray = sum(number for kind, number in abnormal.items() if not _KINDS[kind].is_account)
     if astray > users:
         message = f"{astray:,} of {users:,} ordinary users can't go astray."

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.events.event import Columns, limits_of
-from kstoolkit.units import Duration, parse_duration
+from kstoolkit.units import Duration, check_whole, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -314,10 +314,8 @@ def kafka_topic(
     >>> str(kafka_topic("kafka://127.0.0.1:9092/actions", **columns).address)
     'kafka://127.0.0.1:9092/actions'
     """
-    most = 1 if max_records_per_batch is None else max_records_per_batch
-    if type(most) is not int or most < 1:
-        message = f"max_records_per_batch is {max_records_per_batch!r}: it holds at least one."
-        raise ConfigurationError(message, hint="Give a whole number, 1 or more.")
+    if max_records_per_batch is not None:
+        check_whole("max_records_per_batch", max_records_per_batch, least=1, hint="Give 1 or more.")
     if not callable(value):
         _check_text("value", value, "Give 'json', an SQL expression, or a function.")
     _check_text("key", key, "Give 'string', 'bytes', or an SQL expression.")

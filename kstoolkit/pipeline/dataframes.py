@@ -25,7 +25,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from kstoolkit.errors import ColumnError, ConfigurationError
-from kstoolkit.units import Duration, format_duration, parse_duration
+from kstoolkit.units import Duration, check_whole, format_duration, parse_duration
 from kstoolkit.windows import Hop, Window, as_window, countable
 
 if TYPE_CHECKING:
@@ -280,9 +280,8 @@ def _counting(
 ) -> Transformation:
     """Return a transformation that counts events by their columns, as ``count`` does."""
     lateness_ms = None if lateness is None else parse_duration(lateness, allow_zero=True)
-    if min_count is not None and min_count < 1:
-        message = f"min_count={min_count!r} is not a positive number."
-        raise ConfigurationError(message, hint="Give 1 or more, or None for all counts.")
+    if min_count is not None:
+        check_whole("min_count", min_count, least=1, hint="Give 1 or more, or None for all counts.")
 
     def counted(events: DataFrame) -> DataFrame:
         wanted = columns.of(events)

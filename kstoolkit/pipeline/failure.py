@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from kstoolkit.errors import ConfigurationError, KafkaError, KstoolkitError, RunFailed
-from kstoolkit.units import Duration, format_bytes, parse_duration
+from kstoolkit.units import Duration, check_whole, format_bytes, parse_duration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,9 +143,8 @@ class Restart:
     longest_pause: Duration = "1 minute"
 
     def __post_init__(self) -> None:
-        if self.most_per_hour < 1:
-            message = f"most_per_hour is {self.most_per_hour}: that is no restart at all."
-            raise ConfigurationError(message, hint="Give 1 or more, or leave restart= out.")
+        hint = "Give 1 or more, or leave restart= out."
+        check_whole("most_per_hour", self.most_per_hour, least=1, hint=hint)
         if parse_duration(self.first_pause) > parse_duration(self.longest_pause):
             message = f"first_pause is {self.first_pause}, longest_pause {self.longest_pause}."
             raise ConfigurationError(message, hint="The longest has to be no shorter.")

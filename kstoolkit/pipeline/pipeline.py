@@ -98,7 +98,7 @@ from kstoolkit.pipeline.topicfeed import (
     topic_feed,
     with_limit,
 )
-from kstoolkit.units import Duration, format_duration, parse_duration
+from kstoolkit.units import Duration, check_whole, format_duration, parse_duration
 from kstoolkit.windows import Cascade
 
 if TYPE_CHECKING:
@@ -180,9 +180,7 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         _check_kinds(self)
-        if self.buckets < 1:
-            message = f"buckets is {self.buckets}: users have to lie somewhere."
-            raise ConfigurationError(message, hint="Give 1 or more; the default is 8.")
+        check_whole("buckets", self.buckets, least=1, hint="Give 1 or more; the default is 8.")
         check_windows(self.judged_by, self.cascade.levels)
         receivers_of(self.alert_to)
         _check_apart(self.source, self.changelog, self.findings_to)

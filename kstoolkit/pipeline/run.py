@@ -53,7 +53,7 @@ from kstoolkit.pipeline.incidentrecords import told_findings
 from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit, size_bytes
 from kstoolkit.pipeline.story import in_utc, user_events, user_history, user_story
 from kstoolkit.records import Viewed, counted
-from kstoolkit.units import format_count
+from kstoolkit.units import check_whole, format_count
 from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
@@ -378,9 +378,8 @@ class Run(Viewed):
         ColumnError
             If there is no such part.
         """
-        if limit is not None and limit < 0:
-            message = f"limit is {limit}: there are no fewer rows than none."
-            raise ConfigurationError(message, hint="Give 0 or more; None is all.")
+        if limit is not None:
+            check_whole("limit", limit, least=0, hint="Give 0 or more; None is all.")
         chosen = self.window(window)
         users = None if user is None else {user}
         counters = self.changelog.counters(chosen.size_ms, users=users)

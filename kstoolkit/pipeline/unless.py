@@ -17,7 +17,7 @@ from kstoolkit.pipeline.dataframes import EventColumns
 from kstoolkit.pipeline.operator import StateBlocks
 from kstoolkit.pipeline.shuffle import spare_collector
 from kstoolkit.pipeline.stream import ship_by_value
-from kstoolkit.units import Duration, parse_duration
+from kstoolkit.units import Duration, check_whole, parse_duration
 from kstoolkit.windows import Hop, Window, as_window, countable
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ def ask_unless(
     """
     length = size.size_ms if isinstance(size, Window) else size
     window = countable(as_window(size)) if every is None else Hop(length, every=every)
-    _check_positive("at_least", at_least)
-    _check_positive("buckets", buckets)
+    for name, number in (("at_least", at_least), ("buckets", buckets)):
+        check_whole(name, number, least=1, hint="Give 1 or more.")
     lateness_ms = parse_duration(lateness, allow_zero=True)
     made = partial(Asks, window, at_least, parse_duration(keep, allow_zero=True))
     columns = EventColumns(event_time, user, None)
@@ -179,12 +179,6 @@ def _taken_in(rows: Iterator[pd.DataFrame], pane_ms: int) -> tuple[Counters, Cou
 def _events(events: DataFrame, *, passed: bool) -> DataFrame:
     who: Column = sf.col("user").cast("string").alias("user")
     return events.select("time", who, sf.lit(passed).alias("passed"))
-
-
-def _check_positive(name: str, number: int) -> None:
-    if number < 1:
-        message = f"{name}={number!r} is not a positive number."
-        raise ConfigurationError(message, hint="Give 1 or more.")
 
 
 def _prepare(spark: SparkSession) -> None:

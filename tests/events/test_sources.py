@@ -49,7 +49,7 @@ def test_known_formats_are_taken(known: str | None) -> None:
     ("options", "told"),
     [
         ({"format": "xml"}, "'xml' is unknown.*\n.*json, csv, parquet"),
-        ({"max_text_bytes": 0}, "no user would be short enough.*\n.*1024"),
+        ({"max_text_bytes": 0}, "it has to be 1 or more.*\n.*1024"),
         ({"max_future": "soon"}, "'soon' is not a duration"),
         ({"max_future": -1}, "not positive"),
     ],

@@ -283,7 +283,7 @@ def test_what_is_not_a_timestamp_is_refused_with_the_way_out(
         (lambda: count_windows("1 day every 1 second"), "makes 86,400 counters of one event"),
         (lambda: count_windows("5 minutes", lateness="-"), "'-' is not a duration"),
         (lambda: count_sessions("0 seconds"), "is not positive"),
-        (lambda: count_sliding("1 day", min_count=0), "min_count=0 is not a positive number"),
+        (lambda: count_sliding("1 day", min_count=0), "min_count is 0: it has to be 1 or more"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused_before_any_data(
