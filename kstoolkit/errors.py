@@ -279,6 +279,15 @@ def guessed(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return f"Did you mean {near[0]!r}? " if near else ""
 
 
+def check_known(what: str, name: object, known: Iterable[object]) -> None:
+    """Raise a ConfigurationError that says what there is, unless this is one of them."""
+    if name not in (there := list(known)):
+        names = list(map(str, there))
+        message = f"There is no {what} {name!r}."
+        hint = f"{guessed(str(name), names)}There are: {', '.join(names)}."
+        raise ConfigurationError(message, hint=hint)
+
+
 def to_stderr(line: str) -> None:
     """Print a line to stderr, where it is in the way of no result; in a notebook, to stdout."""
     print(line, file=sys.stdout if hasattr(sys.stderr, "pub_thread") else sys.stderr, flush=True)

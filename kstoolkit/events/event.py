@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ColumnError, ConfigurationError
+from kstoolkit.errors import ColumnError, check_known
 from kstoolkit.events.times import UNITS, TimeUnit, only_utf8, to_epoch_ms, zone_of
 from kstoolkit.formats.actions import joined, parts_of
 from kstoolkit.records import Viewed, rows_html
@@ -215,9 +215,8 @@ def limits_of(
 ) -> Limits:
     """Return what an event may look like, or raise if one of them makes no sense."""
     check_whole("max_text_bytes", max_text_bytes, least=1, hint="By default it is 1024.")
-    if time_unit not in {None, *UNITS}:
-        message = f"The unit of time {time_unit!r} is unknown."
-        raise ConfigurationError(message, hint=f"Known units: {', '.join(UNITS)}.")
+    if time_unit is not None:
+        check_known("unit of time", time_unit, UNITS)
     if input_timezone is not None:
         zone_of(input_timezone)
     future_ms = None if max_future is None else parse_duration(max_future, allow_zero=True)

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kstoolkit.errors import ConfigurationError, OutputError
+from kstoolkit.errors import ConfigurationError, OutputError, check_known
 from kstoolkit.events.csv import csv_header, parquet_names, read_csv_rows, read_parquet_rows
 from kstoolkit.events.event import as_text, require
 from kstoolkit.events.json import (
@@ -138,12 +138,8 @@ def write_events(
     Their columns are time (timestamp in ms), user and action. Each file appears under its name only
     once it is whole. A Parquet file is compressed inside and keeps its plain name.
     """
-    if file_format not in FORMATS:
-        message = f"There is no format {file_format!r} for events."
-        raise ConfigurationError(message, hint="Choose one of: json, csv, parquet.")
-    if compression not in _SUFFIXES:
-        message = f"There is no compression {compression!r}."
-        raise ConfigurationError(message, hint="Choose gzip, zstd, or None for none.")
+    check_known("format", file_format, FORMATS)
+    check_known("compression", compression, _SUFFIXES)
     if not 1 <= files <= events.num_rows:
         message = f"{events.num_rows:,} events don't fill {files:,} files."
         raise ConfigurationError(message, hint="Give a number of files between 1 and the events'.")

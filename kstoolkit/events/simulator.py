@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ConfigurationError, guessed
+from kstoolkit.errors import ConfigurationError, check_known
 from kstoolkit.events.records import replacing, write_events
 from kstoolkit.events.worlds import (
     HOUR_MS,
@@ -692,10 +692,7 @@ def simulate(
 
 def _check_abnormal(abnormal: Mapping[str, int], users: int) -> None:
     for kind, number in abnormal.items():
-        if kind not in _KINDS:
-            message = f"There is no kind {kind!r} of abnormal user."
-            hint = f"{guessed(kind, _KINDS)}There are: {', '.join(_KINDS)}."
-            raise ConfigurationError(message, hint=hint)
+        check_known("kind of abnormal user", kind, _KINDS)
         check_whole(f"The number of {kind!r}", number, least=0, hint="Give 0 for none.")
     astray = sum(number for kind, number in abnormal.items() if not _KINDS[kind].is_account)
     if astray > users:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kstoolkit.errors import ConfigurationError, guessed
+from kstoolkit.errors import ConfigurationError, check_known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -256,10 +256,7 @@ def checked_world(world: str | Iterable[str] | None) -> tuple[str, ...]:
         return ()
     names = (world,) if isinstance(world, str) else tuple(world)
     for name in names:
-        if name not in WORLDS:
-            message = f"There is no world {name!r}."
-            hint = f"{guessed(str(name), WORLDS)}There are: {', '.join(WORLDS)}."
-            raise ConfigurationError(message, hint=hint)
+        check_known("world", name, WORLDS)
     moods = [name for name in MOODS if name in names]
     if len(moods) > 1:
         message = f"In one world moods can't be both {moods[0]} and {moods[1]}."

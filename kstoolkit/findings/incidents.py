@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ConfigurationError, guessed
+from kstoolkit.errors import ConfigurationError, check_known
 from kstoolkit.findings.finding import (
     CAMPAIGN,
     DISTINCT,
@@ -316,10 +316,8 @@ class Incidents(Viewed, Sequence[Incident]):
 
     def of(self, choice: Choice, state: str | None = None) -> Incidents:
         """Return those that have findings which are chosen, in a state, which has to be one."""
-        if state is not None and state not in STATES:
-            message = f"There is no state {state!r}."
-            hint = f"{guessed(state, STATES)}States are: {', '.join(STATES)}."
-            raise ConfigurationError(message, hint=hint)
+        if state is not None:
+            check_known("state", state, STATES)
         chosen = choice.rows_of(self.evidence)
         bounds = (np.searchsorted(chosen, integers(self.table, name)) for name in ("first", "last"))
         wanted = np.less(*bounds)

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ConfigurationError, OutputError, guessed
+from kstoolkit.errors import ConfigurationError, OutputError, check_known, guessed
 from kstoolkit.findings.rules import Exempt, names
 from kstoolkit.markup import plain
 from kstoolkit.moments import moment_ms, moment_of, moment_text
@@ -236,9 +236,7 @@ def mark_of(
     why: str | None = None,
 ) -> Mark:
     """Return a mark of an incident, or a user, by whoever runs this, now."""
-    if mark not in MARKS:
-        hint = f"{guessed(mark, MARKS)}Marks: {', '.join(MARKS)}."
-        _refuse(f"There is no mark {mark!r}.", hint)
+    check_known("mark", mark, MARKS)
     given = [rules] if isinstance(rules, str) else rules
     told = Mark(
         mark=mark,

@@ -71,5 +71,5 @@ def test_an_expression_is_not_plain(name: str) -> None:
 
 
 def test_an_unknown_unit_of_time_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="unit of time 'h' is unknown"):
+    with pytest.raises(ConfigurationError, match="no unit of time 'h'"):
         files("a", event_time="t", user="u", action="a", time_unit="h")  # type: ignore[arg-type]
