@@ -189,8 +189,8 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._lines = _Lines(Path(path), "ledger")
-        self._given_up = _Lines(Path(path).with_name("given_up.jsonl"), "list of files given up")
+        self._lines = JsonLines(Path(path), "ledger")
+        self._given_up = JsonLines(Path(path).with_name("given_up.jsonl"), "list of files given up")
         self._changed = _changed(Path(path))
         self.contents = ContentsFile(Path(path).with_name("contents"))
         self._entries = self._lines.read(lambda line: Admitted(**line))
@@ -376,7 +376,7 @@ class Ledger:
 _Line = TypeVar("_Line")
 
 
-class _Lines:
+class JsonLines:
     """A text file of one JSON object a line, only ever appended to."""
 
     def __init__(self, path: Path, what: str) -> None:
@@ -398,6 +398,7 @@ class _Lines:
             raise FormatError(message, hint=hint) from error
 
     def append(self, told: Iterable[Mapping[str, object]]) -> None:
+        """Put objects behind the others, for good."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self._is_torn:
             self._forget_torn()
@@ -420,8 +421,8 @@ class _Lines:
         self._is_torn = False
 
 
-def _changed(ledger: Path) -> _Lines:
-    return _Lines(ledger.with_name("changed.jsonl"), "list of changed files")
+def _changed(ledger: Path) -> JsonLines:
+    return JsonLines(ledger.with_name("changed.jsonl"), "list of changed files")
 
 
 class Changes:

@@ -6,7 +6,6 @@ of the run's ``restarts.jsonl``.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from kstoolkit.errors import ConfigurationError, KafkaError, KstoolkitError, RunFailed
+from kstoolkit.events.files import JsonLines
 from kstoolkit.units import Duration, check_whole, format_bytes, parse_duration
 
 if TYPE_CHECKING:
@@ -177,17 +177,11 @@ class RestartLog:
     def add(self, reason: str, batch: int | None, *, counts: bool) -> None:
         """Take in that the run is started again now."""
         told = Restarted(time.time_ns() // 1_000_000, reason, batch, counts)
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(told), ensure_ascii=False) + "\n")
+        JsonLines(self.path, "list of restarts").append([asdict(told)])
 
     def read(self) -> list[Restarted]:
         """Return each restart, the oldest first; a line that a crash cut off is none."""
-        try:
-            text = self.path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return []
-        whole = text.splitlines(keepends=True)
-        return [Restarted(**json.loads(line)) for line in whole if line.endswith("}\n")]
+        return JsonLines(self.path, "list of restarts").read(lambda line: Restarted(**line))
 
     def within_an_hour(self) -> int:
         """Return how many within the last hour count towards the ceiling."""

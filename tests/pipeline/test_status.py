@@ -106,6 +106,16 @@ def test_restarts_are_told_with_the_last_reason_once_there_are_any(run: Run) -> 
     assert re.fullmatch(r"2, the last \d+\.\d s ago: Spark gave up: OutOfMemoryError\.", told)
 
 
+def test_a_restart_is_told_also_after_a_line_that_a_crash_cut_off(run: Run) -> None:
+    log = RestartLog(run.folder.restarts)
+    log.add("Spark gave up\u2028: OutOfMemoryError.", 1, counts=True)
+    with log.path.open("a") as file:
+        file.write('{"at_ms": 1')
+    log.add("Spark gave up.", 2, counts=True)
+    assert [each.batch for each in log.read()] == [1, 2]
+    assert log.within_an_hour() == 2
+
+
 def test_whoever_holds_the_folder_counts(run: Run) -> None:
     watch = RunWatch(run)
     with run.folder.hold():
