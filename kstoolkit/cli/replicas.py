@@ -154,10 +154,10 @@ def _serving(port: int | None, *, quiet: bool) -> Iterator[ReplicaCollector | No
     if port is None:
         yield None
         return
-    from kstoolkit.operations.metrics import ReplicaCollector, serve_replica  # noqa: PLC0415
+    from kstoolkit.operations.metrics import MetricsServer, ReplicaCollector  # noqa: PLC0415
 
     collector = ReplicaCollector()
-    with serve_replica(collector, port=port) as server:
+    with MetricsServer(collector, port) as server:
         if not quiet or not port:  # nobody else could say which port was free
             note(f"Metrics: {server.url}")
         yield collector

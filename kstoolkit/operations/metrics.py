@@ -15,16 +15,12 @@ from __future__ import annotations
 import errno
 import json
 import os
-import socket
 import threading
 import time
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 from shutil import disk_usage
-from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -46,8 +42,9 @@ from kstoolkit.pipeline.status import NO_BATCH, FindingCounts, RunState, RunWatc
 from kstoolkit.records import Closing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
+    from wsgiref.simple_server import WSGIServer
 
     from prometheus_client.metrics_core import Metric as Family
 
@@ -331,33 +328,13 @@ _SHARE = 10  # how many times as long as it took to be read, a part's figures se
 _OLDEST_SECONDS = {"disk": 60.0}  # how long at most, if not for ten seconds
 
 
-class PartitionLag(Protocol):
-    """How far a reader is behind the end of one partition of a topic."""
-
-    @property
-    def topic(self) -> str:
-        """The topic."""
-
-    @property
-    def partition(self) -> int:
-        """The partition."""
-
-    @property
-    def lag_records(self) -> int | None:
-        """Records still to be read; ``None`` if unknown."""
-
-    @property
-    def catch_up_seconds(self) -> float | None:
-        """How long that may take; ``None`` if unknown, or never."""
-
-
 class RunCollector:
     """Reads a run's figures when it is asked; also of one that this process started again.
 
     >>> from pathlib import Path
     >>> from kstoolkit.pipeline.run import Run
     >>> from kstoolkit.pipeline.runfolder import RunFolder
-    >>> told = RunCollector(Run(RunFolder(Path("no/run")))).metrics()
+    >>> told = RunCollector(Run(RunFolder(Path("no/run")))).collect()
     >>> {each.name: each.samples[0].value for each in told if each.samples}["kstoolkit_restarts"]
     0
     """
@@ -366,7 +343,7 @@ class RunCollector:
         self,
         run: Run,
         *,
-        lag: Callable[[], Iterable[PartitionLag]] | None = None,
+        lag: Callable[[], Iterable[LagOfPartition]] | None = None,
         restarts: Callable[[], int] | None = None,
     ) -> None:
         self.restores = RestoreProgress()
@@ -389,7 +366,7 @@ class RunCollector:
         }
         self._errors: Counter[str] = Counter()
 
-    def metrics(self) -> list[Family]:
+    def collect(self) -> list[Family]:
         """Return the figures; those of a part that fails are left out, and the failure counts."""
         with self._one_at_a_time:
             found = [metric for name in self._parts for metric in self._read(name)]
@@ -505,7 +482,7 @@ class ReplicaCollector:
         """Take in how far the replica is behind, and how many records were followed so far."""
         self._lag, self._followed = lag, followed
 
-    def metrics(self) -> list[Family]:
+    def collect(self) -> list[Family]:
         """Return the figures by now."""
         lag = self._lag
         why = _NOT_YET if lag is None else lag.unknown.get("seconds", "not told")
@@ -532,17 +509,6 @@ class ReplicaCollector:
 
 
 _LAST_PORT = 65_535
-_LOOK_SECONDS = 0.1
-_SLOW_CLIENT_SECONDS = 5.0
-
-
-def serve_replica(collector: ReplicaCollector, *, port: int = 0) -> MetricsServer:
-    """Return a server of a replica's figures as Prometheus text, until it is closed.
-
-    ``collector`` is told how the restore goes; all else is as of :func:`serve_metrics`.
-    """
-    need_prometheus("Serving")
-    return MetricsServer(collector, "127.0.0.1", port)
 
 
 def serve_metrics(
@@ -550,7 +516,7 @@ def serve_metrics(
     *,
     port: int = 0,
     host: str = "127.0.0.1",
-    lag: Callable[[], Iterable[PartitionLag]] | None = None,
+    lag: Callable[[], Iterable[LagOfPartition]] | None = None,
     restarts: Callable[[], int] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> MetricsServer:
@@ -596,15 +562,14 @@ def serve_metrics(
     >>> "kstoolkit_events_total 0.0" in text.splitlines()
     True
     """
-    need_prometheus("Serving")
     told = _RunLag(run, options) if lag is None else lag
-    server = MetricsServer(RunCollector(run, lag=told, restarts=restarts), host, port)
+    server = MetricsServer(RunCollector(run, lag=told, restarts=restarts), port, host)
     run.closes.callback(server.close)
     return server
 
 
 class MetricsServer(Closing):
-    """Answers whoever asks for figures. Made by :func:`serve_metrics` and :func:`serve_replica`.
+    """Answers whoever asks for figures, until it is closed; :func:`serve_metrics` makes a run's.
 
     Attributes
     ----------
@@ -615,19 +580,15 @@ class MetricsServer(Closing):
         :meth:`kstoolkit.WindowStore.follow`, whose progress is served beside them.
     """
 
-    def __init__(self, collector: Figures, host: str, port: int) -> None:
+    def __init__(self, collector: Figures, port: int = 0, host: str = "127.0.0.1") -> None:
+        need_prometheus("Serving")
         self.restores: RestoreProgress = collector.restores
-        self._server = _listening(host, port)
-        self._server.set_app(_answering(collector))
+        self._server, self._thread = _listening(collector, host, port)
         self.port: int = self._server.server_port
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/metrics"
-        self._thread = threading.Thread(
-            target=partial(self._server.serve_forever, _LOOK_SECONDS), name="metrics", daemon=True
-        )
-        self._thread.start()
 
     def close(self) -> None:
-        """Stop answering, once who asked before has an answer."""
+        """Stop answering."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
@@ -638,39 +599,16 @@ class MetricsServer(Closing):
         return f"MetricsServer({self.url!r}{state})"
 
 
-class _MetricsHttpServer(ThreadingMixIn, WSGIServer):
-    """One thread for each who asks, all of them waited for in the end."""
+def _listening(collector: Figures, host: str, port: int) -> tuple[WSGIServer, threading.Thread]:
+    from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - an extra
 
-    def __init__(self, host: str, port: int) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        super().__init__((host, port), _Handler)
-
-    def server_bind(self) -> None:
-        """Listen, without asking the network for this machine's name."""
-        TCPServer.server_bind(self)
-        address: Any = self.server_address
-        self.server_name, self.server_port = address[:2]
-        self.setup_environ()
-
-    def handle_error(self, *_: Any) -> None:
-        """Pass over who went away before the answer."""
-
-
-class _Handler(WSGIRequestHandler):
-    """Answers without a word, and waits for nobody who does not ask."""
-
-    timeout = _SLOW_CLIENT_SECONDS
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing: the terminal is the run's."""
-
-
-def _listening(host: str, port: int) -> _MetricsHttpServer:
     if type(port) is not int or not 0 <= port <= _LAST_PORT:
         message = f"port is {port!r}: there are 0 to {_LAST_PORT}."
         raise ConfigurationError(message, hint="Give 0 for any that is free.")
+    registry = CollectorRegistry()
+    registry.register(collector)
     try:
-        return _MetricsHttpServer(host, port)
+        return start_http_server(port, host, registry)
     except OSError as error:
         why = "it is taken" if error.errno == errno.EADDRINUSE else _reason(error)
         message = f"Metrics can't be served at port {port} of {host!r}: {why}."
@@ -680,17 +618,3 @@ def _listening(host: str, port: int) -> _MetricsHttpServer:
 
 def _reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
-
-
-def _answering(collector: Figures) -> Any:
-    """Return what answers a request, in the form that was asked for."""
-    from prometheus_client import CollectorRegistry, make_wsgi_app  # noqa: PLC0415 - an extra
-    from prometheus_client.registry import Collector  # noqa: PLC0415
-
-    class Families(Collector):
-        def collect(self) -> Iterator[Family]:
-            yield from collector.metrics()
-
-    registry = CollectorRegistry()
-    registry.register(Families())
-    return make_wsgi_app(registry)

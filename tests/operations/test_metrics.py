@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
 
 import pytest
@@ -17,6 +17,7 @@ import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.events.files import Admitted, Ledger
+from kstoolkit.operations.lag import LagOfPartition
 from kstoolkit.operations.metrics import RestoreProgress
 from kstoolkit.pipeline.batches import MicroBatch
 from tests.operations.scraping import OPENMETRICS, Scrape, scrape_until, values_of
@@ -39,13 +40,10 @@ def run(tmp_path: Path) -> Run:
     return made_run(tmp_path / "out", findings=findings, batches=[batch(0), batch(1, events=40)])
 
 
-class Behind(NamedTuple):
-    """A partition that somebody has not read to its end."""
-
-    topic: str
-    partition: int
-    lag_records: int | None
-    catch_up_seconds: float | None
+def behind(partition: int, records: int | None, seconds: float | None) -> LagOfPartition:
+    return LagOfPartition(
+        topic="clicks", partition=partition, lag_records=records, catch_up_seconds=seconds
+    )
 
 
 @pytest.mark.parametrize("accept", ["text/plain", OPENMETRICS])
@@ -120,7 +118,7 @@ def test_a_scrape_sees_what_came_since_the_last_one(run: Run) -> None:
 
 
 def test_lag_and_restarts_are_what_whoever_knows_them_says(run: Run) -> None:
-    partitions = [Behind("clicks", 0, 12, 1.5), Behind("clicks", 1, None, None)]
+    partitions = [behind(0, 12, 1.5), behind(1, None, None)]
     restarts = iter([3])
     with kst.serve_metrics(run, lag=lambda: partitions, restarts=lambda: next(restarts)) as server:
         told = Scrape(server.url)
@@ -134,9 +132,9 @@ def test_lag_and_restarts_are_what_whoever_knows_them_says(run: Run) -> None:
 def test_a_part_that_takes_its_time_is_not_read_anew_each_time(run: Run) -> None:
     reads = []
 
-    def slow() -> list[Behind]:
+    def slow() -> list[LagOfPartition]:
         reads.append(threading.Event().wait(0.5))
-        return [Behind("clicks", 0, 12, None)]
+        return [behind(0, 12, None)]
 
     with kst.serve_metrics(run, lag=slow) as server:
         told = [Scrape(server.url) for _ in range(3)]
@@ -150,7 +148,7 @@ def test_without_a_supervisor_nothing_was_restarted(run: Run) -> None:
 
 
 def test_a_part_that_fails_is_left_out_and_counted(run: Run) -> None:
-    def gone() -> list[Behind]:
+    def gone() -> list[LagOfPartition]:
         message = "the broker is gone"
         raise RuntimeError(message)
 
