@@ -12,13 +12,10 @@ import io
 import re
 import warnings
 from base64 import b64encode
-from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from matplotlib import rc_context, style
-from matplotlib.text import Text
-from matplotlib.ticker import Formatter
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, isolated, plain, shortened
@@ -29,8 +26,6 @@ from kstoolkit.report.tables import nothing
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -45,55 +40,6 @@ _LARGEST_SVG_BYTES = 300_000
 _DPI = 160
 _NARROW, _HIGHER = 4.2, 0.3  # inches of a figure for a narrow screen; titles take more lines
 _LONGEST_LABEL = 300
-
-
-@contextmanager
-def _seen_texts(figure: Figure) -> Iterator[None]:
-    """Show unseen characters of a figure's texts by their code points meanwhile.
-
-    No XML holds control characters, no UTF-8 a lone surrogate, and a mark that turns the direction
-    of text would turn more than its own.
-    """
-    with ExitStack() as restoring:
-        for text in figure.findobj(Text):
-            told = text.get_text()
-            if _visible(told) != told:
-                text.set_text(_visible(told))
-                restoring.callback(text.set_text, told)
-        for ticker in _tickers(figure):
-            restoring.callback(setattr, ticker, "formatter", ticker.formatter)
-            ticker.formatter = _Seen(ticker.formatter)
-        yield
-
-
-class _Seen(Formatter):
-    """What another formatter prints, in visible characters: ticks get their texts at the end."""
-
-    def __init__(self, inner: Formatter) -> None:
-        self.inner = inner
-        self.axis = inner.axis
-
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        return _visible(self.inner(x, pos))
-
-    def format_ticks(self, values: list[float]) -> list[str]:
-        return list(map(_visible, self.inner.format_ticks(values)))
-
-    def get_offset(self) -> str:
-        return _visible(self.inner.get_offset())
-
-    def set_locs(self, locs: Any) -> None:
-        self.inner.set_locs(locs)
-
-
-def _tickers(figure: Figure) -> Iterator[Any]:
-    for ax in figure.axes:
-        for axis in (ax.xaxis, ax.yaxis, getattr(ax, "zaxis", None)):
-            yield from () if axis is None else (axis.major, axis.minor)
-
-
-def _visible(text: str) -> str:
-    return "\n".join(map(plain, text.split("\n")))
 
 
 # Text stays text: no glyphs in the file, and a reader can select and search it.
@@ -113,12 +59,14 @@ def _svg_of(figure: Figure, *, name: str, label: str) -> Html:
     A figure without a face takes the page's ink, and its values of the palette's colours; one that
     brings a face of its own keeps all its colours.
     """
-    target = io.BytesIO()
-    with _seen_texts(figure), rc_context(_STYLE), warnings.catch_warnings():
+    target = io.StringIO()
+    with rc_context(_STYLE), warnings.catch_warnings():
         # The browser has its own fonts, and may well have the glyph.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         figure.savefig(target, format="svg", metadata=_NO_METADATA, facecolor="auto")
-    root = ET.fromstring(target.getvalue())  # noqa: S314 - drawn a moment ago, not received
+    # No XML holds control characters, and a mark that turns text would turn more than its own.
+    seen = "\n".join(map(plain, target.getvalue().split("\n")))
+    root = ET.fromstring(seen)  # noqa: S314 - drawn a moment ago, not received
     for parent in list(root.iter()):
         for child in [each for each in parent if _local(each.tag) in {"metadata", "style"}]:
             parent.remove(child)
@@ -210,6 +158,9 @@ def _drawn(figure: Figure, name: str) -> Html:
     label = shortened(titles(figure) or "Plot without a title.", _LONGEST_LABEL)
     try:
         svg = _svg_of(figure, name=name, label=label)
+    except TypeError as error:  # as matplotlib says it
+        message = "The figure can't be drawn: half a character (a lone surrogate) is in a text."
+        raise ConfigurationError(message, hint="Decode names with errors='replace'.") from error
     except ValueError as error:
         message = f"The figure can't be drawn: {shortened(str(error), _LONGEST_LABEL)}"
         hint = "If a text in it begins a formula with $, give that text parse_math=False."
@@ -239,7 +190,6 @@ def whole(ax: Axes) -> Figure:
 def _picture(figure: Figure, label: str) -> Html:
     target = io.BytesIO()
     figure.patch.set_visible(True)
-    with _seen_texts(figure):
-        figure.savefig(target, format="png", dpi=_DPI, facecolor="auto")
+    figure.savefig(target, format="png", dpi=_DPI, facecolor="auto")
     data = b64encode(target.getvalue()).decode("ascii")
     return element("img", src=f"data:image/png;base64,{data}", alt=label)

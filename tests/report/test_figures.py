@@ -165,7 +165,10 @@ def test_an_image_inside_a_plot_is_held_by_the_page() -> None:
     assert 'href="data:image/png;base64,' in drawn(html_of(ax))
 
 
-@pytest.mark.parametrize("text", [each.replace("$", r"\$") for each in HOSTILE])
+WRITTEN = [each.replace("$", r"\$") for each in HOSTILE]
+
+
+@pytest.mark.parametrize("text", [each for each in WRITTEN if "\ud800" not in each])
 def test_hostile_text_stays_text_in_every_place_of_a_plot(text: str) -> None:
     ax = axes()
     ax.plot([1, 2], label=f"a{text}")
@@ -192,6 +195,13 @@ def test_a_formula_that_is_none_is_the_users_mistake() -> None:
     with pytest.raises(ConfigurationError, match="can't be drawn") as caught:
         Report("x").add(ax)
     assert "parse_math=False" in (caught.value.hint or "")
+
+
+def test_half_a_character_which_matplotlib_draws_nowhere_is_a_sentence() -> None:
+    ax = axes()
+    ax.set_title("\ud800 alone")
+    with pytest.raises(ConfigurationError, match="a lone surrogate"):
+        Report("x").add(ax)
 
 
 def test_figures_share_no_ids() -> None:

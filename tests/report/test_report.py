@@ -269,7 +269,7 @@ def test_hostile_text_stays_text_in_every_kind_of_thing(text: str) -> None:
     record = Size(text, None, unknown={"disk_bytes": text})
     frame = pd.DataFrame({text: [text]}, index=pd.Index([text], name=text))
     utf8 = text.encode("utf-8", "replace").decode()
-    shown = text.replace("$", "\\$")
+    shown = utf8.replace("$", "\\$")
     report = Report(text, command=text)
     report.add(text).add(record).add(Records([record], text)).add(frame).add(drawn(shown))
     report.add(pa.table({utf8: [utf8]})).add(findings(finding(user=utf8, action=utf8, rule=utf8)))
