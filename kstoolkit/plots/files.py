@@ -1,7 +1,6 @@
 """What stands in a store: levels, SST files, sizes of keys and values, hot prefixes, its folder.
 
-A level is drawn beside how large RocksDB means it to be, by the options that the store was opened
-with; of the files, how large they are level by level, or which keys each of them spans.
+Of the files, how large they are level by level, or which keys each of them spans.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from kstoolkit.plots.axes import (
     few_of,
     height,
     in_bytes,
-    listed,
     new_axes,
     plot_nothing,
     say,
@@ -37,12 +35,10 @@ from kstoolkit.plots.marks import (
 )
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK
 from kstoolkit.records import counted
-from kstoolkit.rocksdb.profiles.named import profile_given
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
 
@@ -50,85 +46,36 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.keystats import HotPrefix, KeyStats, Sizes
     from kstoolkit.rocksdb.files.ssts import Level, Sst
     from kstoolkit.rocksdb.files.summary import StoreSummary
-    from kstoolkit.rocksdb.profiles.profile import Profile
 
     Style = dict[str, Any]
 
 
-def _level_targets(profile: Profile, sizes: Mapping[int, int]) -> dict[int, float]:
-    """Return the target size of each level below level 0; none if the options tell none.
-
-    Source: ``VersionStorageInfo::CalculateBaseBytes`` in RocksDB's ``db/version_set.cc``.
-    """
-    base, step = profile.max_bytes_for_level_base, profile.max_bytes_for_level_multiplier
-    num_levels = profile.num_levels
-    if profile.compaction_style != "level" or base is None or step is None or num_levels is None:
-        return {}
-    if not profile.level_compaction_dynamic_level_bytes:
-        return {level: base * step ** (level - 1) for level in range(1, num_levels)}
-    return _dynamic(base, step, num_levels, sizes)
-
-
-def _dynamic(base: int, step: float, num_levels: int, sizes: Mapping[int, int]) -> dict[int, float]:
-    """Return targets that are worked out upwards, from the largest level."""
-    filled = [level for level, size in sizes.items() if level > 0 and size > 0]
-    if not filled:
-        return {}
-    first = min(filled)
-    size = max(sizes[level] for level in filled) / step ** (num_levels - 1 - first)
-    if size <= base / step:
-        size = base / step + 1
-    else:
-        while first > 1 and size > base:
-            first, size = first - 1, size / step
-        size = min(size, base)
-    return {level: max(size * step ** (level - first), base) for level in range(first, num_levels)}
-
-
 _MOST_ROWS = 40
-_FAR = 4  # a target so many times larger than the largest level would make all of them small
-_NO_TARGET = "level 0 is bounded by its number of files, not by its size"
 
 
-def plot_levels(
-    levels: Records[Level],
-    *,
-    profile: Profile | str | os.PathLike[str] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
+def plot_levels(levels: Records[Level], *, ax: Axes | None = None) -> Axes:
     """Return a plot of how many bytes stand on each level of each column family, in how many files.
 
-    ``profile`` is what the store is written with: its options as ``store.profile()`` gives them,
-    the name of a profile, or where the store lies. Each level gets a mark at the size that RocksDB
-    means it to have, if its compaction style has such; column families of other options may differ.
     More than 40 levels are thinned to the largest, and the figure says so.
     """
     if not len(levels):
         return plot_nothing(levels, ax=ax)
     least = sorted((each.size_bytes for each in levels), reverse=True)[:_MOST_ROWS][-1]
     drawn = [each for each in levels if each.size_bytes >= least][:_MOST_ROWS]
-    targets = {} if profile is None else _targets(levels, profile_given(profile))
-    meant = [targets.get((each.column_family, each.level)) for each in drawn]
-    most = _FAR * max(each.size_bytes for each in drawn)
-    near = [None if size is None or size > most else size for size in meant]
-    lines = wrapped(_level_notes(levels, drawn, meant, near))
+    lines = wrapped(_level_notes(levels, drawn))
     ax = new_axes(ax, (7.2, height(len(drawn), lines)))
-    _draw(ax, drawn, near)
+    _draw(ax, drawn)
     in_bytes(ax.xaxis)
     return captioned(ax, _levels_seen(levels), x="SST files of the level", notes=lines)
 
 
-def _draw(ax: Axes, drawn: Sequence[Level], targets: Sequence[float | None]) -> None:
+def _draw(ax: Axes, drawn: Sequence[Level]) -> None:
     families = list(dict.fromkeys(each.column_family for each in drawn))
     said: list[tuple[float, float, str]] = []
-    for row, (each, target) in enumerate(zip(drawn, targets, strict=True)):
+    for row, each in enumerate(drawn):
         look = look_of(families.index(each.column_family))
         ax.barh(row, each.size_bytes, height=THICKNESS, **look)
-        said.append((max(each.size_bytes, target or 0), row, _said(each)))
-    marks = [(target, row) for row, target in enumerate(targets) if target is not None]
-    if marks:
-        look = {"linestyle": "none", "marker": "|", "markersize": 13, "markeredgewidth": 2.2}
-        ax.plot(*zip(*marks, strict=True), color=FLAGGED, label="target size", **look)
+        said.append((each.size_bytes, row, _said(each)))
     whose = [f"{shown(e.column_family, 20)} " if len(families) > 1 else "" for e in drawn]
     name_rows(ax, [f"{of}L{each.level}" for of, each in zip(whose, drawn, strict=True)])
     say_beside(ax, said)
@@ -144,36 +91,10 @@ def _said(level: Level) -> str:
     return f"{files}; {format_bytes(level.raw_bytes)} before {kind}"
 
 
-def _targets(levels: Sequence[Level], profile: Profile) -> dict[tuple[str, int], float]:
-    sizes: dict[str, dict[int, int]] = {}
-    for each in levels:
-        sizes.setdefault(each.column_family, {})[each.level] = each.size_bytes
-    return {
-        (family, level): size
-        for family, held in sizes.items()
-        for level, size in _level_targets(profile, held).items()
-        if level in held
-    }
-
-
-def _level_notes(
-    levels: Sequence[Level],
-    drawn: Sequence[Level],
-    meant: Sequence[float | None],
-    near: Sequence[float | None],
-) -> list[str]:
+def _level_notes(levels: Sequence[Level], drawn: Sequence[Level]) -> list[str]:
     whys = {why: None for each in drawn for why in each.unknown.values()}
     notes = [f"sizes before compression, of some levels: unknown ({why})" for why in whys]
-    notes += few_of("the {} largest of {} levels are drawn", len(drawn), len(levels))
-    known = [size for size in meant if size is not None]
-    if known and any(each.level == 0 for each in drawn):
-        notes.append(_NO_TARGET)
-    far = [
-        f"L{each.level} {format_bytes(size)}"
-        for each, size, shown_size in zip(drawn, meant, near, strict=True)
-        if size is not None and shown_size is None
-    ]
-    return notes + ([f"target size, too far right to draw: {listed(far)}"] if far else [])
+    return notes + few_of("the {} largest of {} levels are drawn", len(drawn), len(levels))
 
 
 def _levels_seen(levels: Sequence[Level]) -> str:

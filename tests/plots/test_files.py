@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.files import _MOST_FILES, _MOST_PREFIXES, _MOST_ROWS, _key_text, _level_targets
+from kstoolkit.plots.files import _MOST_FILES, _MOST_PREFIXES, _MOST_ROWS, _key_text
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.files.keystats import HotPrefix, Sizes
-from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.units import format_bytes
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 from tests.plots.realstores import lengths, opened
@@ -57,45 +56,6 @@ def test_the_title_says_what_the_first_level_holds(store: Store) -> None:
     total = format_bytes(first.size_bytes + levels[-1].size_bytes)
     title = seen(Records([first, levels[-1]], "levels").plot())
     assert title.startswith(f"L0 holds 3 files, {format_bytes(first.size_bytes)} of {total}")
-
-
-def test_the_options_give_each_level_its_target(store: Store) -> None:
-    profile = store.profile()
-    assert profile is not None
-    axes: Any = drawn(store.levels().plot(profile=profile))
-    sizes = {each.level: each.size_bytes for each in store.levels()}
-    targets = _level_targets(profile, sizes)
-    (marks,) = [line for line in axes.lines if line.get_label() == "target size"]
-    assert marks.get_xdata().tolist() == [targets[level] for level in sizes if level in targets]
-    assert marks.get_marker() == "|"
-
-
-def test_a_target_out_of_sight_is_said(store: Store) -> None:
-    axes: Any = drawn(store.levels().plot(profile=Profile()))
-    assert "too far right to draw: L" in axes.get_xlabel()
-    assert "256.0 MiB" in axes.get_xlabel()
-
-
-def test_targets_grow_by_the_multiplier_from_the_base() -> None:
-    profile = Profile(
-        level_compaction_dynamic_level_bytes=False,
-        max_bytes_for_level_base=10 * MIB,
-        max_bytes_for_level_multiplier=4.0,
-        num_levels=4,
-    )
-    assert _level_targets(profile, {0: 1}) == {1: 10 * MIB, 2: 40 * MIB, 3: 160 * MIB}
-
-
-def test_dynamic_targets_are_worked_out_from_the_largest_level() -> None:
-    profile = Profile(max_bytes_for_level_base=100 * MIB, num_levels=7)
-    large = _level_targets(profile, {0: 1, 6: 5000 * MIB})
-    assert large == {5: 500 * MIB, 6: 5000 * MIB} | {4: 100 * MIB}
-    assert _level_targets(profile, {6: MIB}) == {6: 100 * MIB}
-    assert _level_targets(profile, {0: MIB}) == {}
-
-
-def test_other_styles_have_no_targets() -> None:
-    assert _level_targets(Profile(compaction_style="universal"), {6: MIB}) == {}
 
 
 def test_column_families_differ_by_colour_and_name(store: Store) -> None:
