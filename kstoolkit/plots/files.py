@@ -24,14 +24,12 @@ from kstoolkit.plots.axes import (
     wrapped,
 )
 from kstoolkit.plots.marks import (
-    THICKNESS,
     Bar,
     BarPart,
     draw_memory,
     draw_spans,
-    look_of,
+    draw_sums,
     name_rows,
-    say_beside,
 )
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK
 from kstoolkit.records import counted
@@ -62,27 +60,21 @@ def plot_levels(levels: Records[Level], *, ax: Axes | None = None) -> Axes:
         return plot_nothing(levels, ax=ax)
     least = sorted((each.size_bytes for each in levels), reverse=True)[:_MOST_ROWS][-1]
     drawn = [each for each in levels if each.size_bytes >= least][:_MOST_ROWS]
-    lines = wrapped(_level_notes(levels, drawn))
-    ax = new_axes(ax, (7.2, height(len(drawn), lines)))
-    _draw(ax, drawn)
-    in_bytes(ax.xaxis)
-    return captioned(ax, _levels_seen(levels), x="SST files of the level", notes=lines)
+    several = len({each.column_family for each in levels}) > 1
+    bars = [
+        Bar(
+            f"{shown(each.column_family, 20)} L{each.level}" if several else f"L{each.level}",
+            (BarPart(each.column_family, each.size_bytes),),
+            _beside(each),
+        )
+        for each in drawn
+    ]
+    notes = _level_notes(levels, drawn)
+    return draw_memory(ax, bars, _levels_seen(levels), notes, "SST files of the level")
 
 
-def _draw(ax: Axes, drawn: Sequence[Level]) -> None:
-    families = list(dict.fromkeys(each.column_family for each in drawn))
-    said: list[tuple[float, float, str]] = []
-    for row, each in enumerate(drawn):
-        look = look_of(families.index(each.column_family))
-        ax.barh(row, each.size_bytes, height=THICKNESS, **look)
-        said.append((each.size_bytes, row, _said(each)))
-    whose = [f"{shown(e.column_family, 20)} " if len(families) > 1 else "" for e in drawn]
-    name_rows(ax, [f"{of}L{each.level}" for of, each in zip(whose, drawn, strict=True)])
-    say_beside(ax, said)
-
-
-def _said(level: Level) -> str:
-    files = f"{counted(level.num_files, 'files')}, {format_bytes(level.size_bytes)}"
+def _beside(level: Level) -> str:
+    files = f", {counted(level.num_files, 'files')}"
     if level.compression == "NoCompression":
         return f"{files}, not compressed"
     if level.raw_bytes is None:
@@ -150,19 +142,20 @@ def plot_prefixes(prefixes: Records[HotPrefix], *, ax: Axes | None = None) -> Ax
     """Return a plot of the hottest prefixes of keys, at most 40, and their shares of the rows."""
     some = sorted(prefixes, key=lambda each: -each.num_rows)[:_MOST_PREFIXES]
     notes = few_of("the {} hottest of {} prefixes are drawn", len(some), len(prefixes))
-    said: list[tuple[float, float, str]] = []
-    ax = new_axes(ax, (7.2, height(len(some), notes, 0)))
-    for row, each in enumerate(some):
-        ax.barh(row, 100 * each.share, height=THICKNESS, **look_of(0))
-        text = f"{_percent(each.share)}, {counted(each.num_rows, 'rows')}"
-        said.append((100 * each.share, row, text))
-    name_rows(ax, [_key_text(each.prefix) for each in some])
-    say_beside(ax, said)
+    bars = [
+        Bar(
+            _key_text(each.prefix),
+            (BarPart("rows", 100 * each.share),),
+            f", {counted(each.num_rows, 'rows')}",
+        )
+        for each in some
+    ]
     has = "has" if len(prefixes) == 1 else "together have"
     together = f"{has} {_percent(sum(each.share for each in prefixes))}"
     hottest = f"{_key_text(some[0].prefix)}, has {_percent(some[0].share)} of the sampled rows"
     seen = f"The hottest prefix, {hottest}; {counted(len(prefixes), 'prefixes')} {together}"
-    return captioned(ax, seen, x="% of the sampled rows", notes=notes)
+    x = "% of the sampled rows"
+    return draw_sums(ax, bars, seen, notes, x=x, printed=lambda part: _percent(part / 100))
 
 
 def plot_summary(summary: StoreSummary, *, ax: Axes | None = None) -> Axes:

@@ -10,7 +10,6 @@ from kstoolkit.plots.axes import (
     captioned,
     few_of,
     height,
-    in_bytes,
     legend_lines,
     legend_name,
     listed,
@@ -278,20 +277,14 @@ def _figure_text(trial: Trial, name: str) -> str:
 
 def plot_moment(moment: Moment, *, ax: Axes | None = None) -> Axes:
     """Return a plot of what each level of a trial has at a moment."""
-    levels = [*zip(moment.level_bytes, moment.level_files, strict=True)]
-    texts = [f"{format_bytes(size)}, {counted(files, 'files')}" for size, files in levels]
-    held = [level for level, (_, files) in enumerate(levels) if files]
+    levels = [*zip(moment.level_bytes, moment.level_files, strict=True)] or [(0, 0)]
+    bars = [
+        Bar(f"L{level}", (BarPart("size", size),), f", {counted(files, 'files')}")
+        for level, (size, files) in enumerate(levels)
+    ]
     told = f"{moment.writes:,} writes, {format_bytes(moment.memtable_bytes)} in memtables, "
     told += f"{format_bytes(moment.pending_compaction_bytes)} to compact, "
-    rest = wrapped([f"{told}waited {moment.stall_ms:,.0f} ms"])
-    ax = new_axes(ax, (7.2, height(0, rest, 0) + 0.24 * max(len(levels), 1)))
-    for level in held:
-        ax.barh(level, levels[level][0], height=0.69, **look_of(0))
-    name_rows(ax, [f"L{level}" for level in range(max(len(levels), 1))])
-    say_beside(ax, [(levels[level][0], level, texts[level]) for level in held])
-    in_bytes(ax.xaxis)
-    if not held:
-        ax.set_xticks([])
+    notes = [f"{told}waited {moment.stall_ms:,.0f} ms"]
     seen = f"After {moment.at_ms / 1e3:.2f} s: {format_bytes(sum(moment.level_bytes))} in "
     seen += f"{counted(sum(moment.level_files), 'files')} with {shown(moment.profile)}"
-    return captioned(ax, seen, x="SST files of the level", notes=rest)
+    return draw_memory(ax, bars, seen, notes, "SST files of the level")

@@ -197,7 +197,7 @@ def test_a_moment_shows_its_levels() -> None:
     assert stays_inside(axes)
     assert row_names(axes) == ["L0", "L1", "L2"]
     assert seen(axes) == "After 1.25 s: 4.0 MiB in 9 files with level"
-    assert texts(axes) == ["1.0 MiB, 2 files", "3.0 MiB, 7 files"]
+    assert texts(axes) == ["1.0 MiB, 2 files", "0 B, 0 files", "3.0 MiB, 7 files"]
     assert "54,000 writes, 64.0 KiB in memtables, 1.0 MiB to compact" in axes.get_xlabel()
 
 
@@ -212,7 +212,7 @@ def test_a_store_without_files_has_empty_levels() -> None:
     axes: Any = drawn(EMPTY.plot())
     assert seen(axes) == "After 0.00 s: 0 B in 0 files with level"
     assert row_names(axes) == ["L0"]
-    assert not texts(axes)
+    assert texts(axes) == ["0 B, 0 files"]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
