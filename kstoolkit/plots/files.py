@@ -1,6 +1,6 @@
 """What stands in a store: levels, SST files, sizes of keys and values, hot prefixes, its folder.
 
-Of the files, how large they are level by level, or which keys each of them spans.
+Of the files, how large they are level by level.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.columns import is_utf8
 from kstoolkit.plots.axes import (
     captioned,
@@ -27,7 +26,6 @@ from kstoolkit.plots.marks import (
     Bar,
     BarPart,
     draw_memory,
-    draw_spans,
     draw_sums,
     name_rows,
 )
@@ -233,73 +231,39 @@ def _draw_row_sizes(
 _MOST_FILES = 2_000
 
 
-def plot_ssts(ssts: Records[Sst], *, by: str = "size", ax: Axes | None = None) -> Axes:
-    """Return a plot of SST files: a mark for each at its size, or a span over its keys.
+def plot_ssts(ssts: Records[Sst], *, ax: Axes | None = None) -> Axes:
+    """Return a plot of SST files: a mark for each at its size, a row for each level.
 
-    ``by`` is ``"size"``, or ``"keys"``: a span from the smallest key to the largest. Files of level
-    0 lie over each other, so each has a row of its own; those of a level below share one. More than
-    2,000 files are thinned to the largest, more than 40 rows to the first, and the figure says so.
+    More than 2,000 files are thinned to the largest, more than 40 rows to the first, and the figure
+    says so.
     """
-    if by not in {"size", "keys"}:
-        message = f"SST files can't be drawn by {by!r}."
-        raise ConfigurationError(message, hint="Give by='size' or by='keys'.")
     if not len(ssts):
         return plot_nothing(ssts, ax=ax)
     largest = sorted(ssts, key=lambda each: -each.size_bytes)[:_MOST_FILES]
-    files = sorted(largest, key=lambda each: (each.column_family, each.level))
-    rows = _rows(files, alone=by == "keys")
-    notes = few_of("the {} largest of {} files", len(files), len(ssts))
-    notes += few_of("the first {} of {} rows are drawn", _MOST_ROWS, len(set(rows.values())))
-    files = [each for each in files if rows[each.name, each.column_family][0] < _MOST_ROWS]
-    names = list(dict.fromkeys(rows[each.name, each.column_family] for each in files))
+    every = sorted({(each.column_family, each.level) for each in largest})
+    rows = {place: row for row, place in enumerate(every[:_MOST_ROWS])}
+    notes = few_of("the {} largest of {} files", len(largest), len(ssts))
+    notes += few_of("the first {} of {} rows are drawn", len(rows), len(every))
+    several = len({family for family, _ in every}) > 1
+    names = [f"{shown(family, 20)} L{at}" if several else f"L{at}" for family, at in rows]
     lines = wrapped(notes)
-    ax = new_axes(ax, (7.2, height(len(names), lines)))
-    (_draw_sst_sizes if by == "size" else _draw_keys)(ax, files, rows)
-    name_rows(ax, [name for _, name in names])
-    keys = "keys in order, at even distances: where files begin and end"
-    x = "size of a file" if by == "size" else keys
-    return captioned(ax, _ssts_seen(ssts), x=x, notes=lines)
+    ax = new_axes(ax, (7.2, height(len(rows), lines)))
+    placed = [(each.size_bytes, rows.get((each.column_family, each.level))) for each in largest]
+    _draw_sst_sizes(ax, [(size, row) for size, row in placed if row is not None])
+    name_rows(ax, names)
+    return captioned(ax, _ssts_seen(ssts), x="size of a file", notes=lines)
 
 
-_Rows = dict[tuple[str, str], tuple[int, str]]
-"""For each file by name and column family: its row, and what that is called."""
-
-
-def _rows(files: Sequence[Sst], *, alone: bool) -> _Rows:
-    several = len({each.column_family for each in files}) > 1
-    numbers: dict[str, int] = {}
-    rows: _Rows = {}
-    for each in files:
-        level = f"L{each.level}"
-        whose = f"{shown(each.column_family, 20)} {level}" if several else level
-        name = f"{whose} {each.name}" if alone and each.level == 0 else whose
-        rows[each.name, each.column_family] = numbers.setdefault(name, len(numbers)), name
-    return rows
-
-
-def _draw_sst_sizes(ax: Axes, files: Sequence[Sst], rows: _Rows) -> None:
-    places = [rows[each.name, each.column_family][0] for each in files]
+def _draw_sst_sizes(ax: Axes, placed: Sequence[tuple[int, int]]) -> None:
+    sizes, places = np.array(placed).T
     style: Style = {"linestyle": "none", "markersize": 11, "color": COUNTED, "alpha": 0.8}
-    ax.plot([each.size_bytes for each in files], places, marker="|", label="a file", **style)
-    for row in sorted(set(places)):
-        sizes = [each.size_bytes for each, place in zip(files, places, strict=True) if place == row]
-        middle: Style = {"marker": "D", "markersize": 4.5, "color": FLAGGED, "linestyle": "none"}
-        ax.plot([np.median(sizes)], [row], label="median" if row == min(places) else None, **middle)
-    ax.set_xlim(0, 1.05 * max(each.size_bytes for each in files) or 1)
+    ax.plot(sizes, places, marker="|", label="a file", **style)
+    rows = np.unique(places)
+    medians = [np.median(sizes[places == row]) for row in rows]
+    middle: Style = {"marker": "D", "markersize": 4.5, "color": FLAGGED, "linestyle": "none"}
+    ax.plot(medians, rows, label="median", **middle)
+    ax.set_xlim(0, 1.05 * sizes.max() or 1)
     in_bytes(ax.xaxis)
-
-
-def _draw_keys(ax: Axes, files: Sequence[Sst], rows: _Rows) -> None:
-    keys = sorted({key for each in files for key in (each.smallest_key, each.largest_key)})
-    place = {key: number for number, key in enumerate(keys)}
-    rights = [place[each.largest_key] + 0.5 for each in files]
-    lefts = [place[each.smallest_key] - 0.5 for each in files]
-    style: Style = {"facecolor": f"{COUNTED}bb", "edgecolor": COUNTED, "linewidth": 0.8}
-    numbers = [rows[each.name, each.column_family][0] for each in files]
-    draw_spans(ax, lefts, rights, numbers, height=0.55, **style)
-    ax.set_xlim(-1, len(keys))
-    ends = {0: keys[0], len(keys) - 1: keys[-1]}
-    ax.set_xticks(list(ends), [_key_text(key) for key in ends.values()], parse_math=False)
 
 
 def _ssts_seen(ssts: Sequence[Sst]) -> str:

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.files import _MOST_FILES, _MOST_PREFIXES, _MOST_ROWS, _key_text
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.files.keystats import HotPrefix, Sizes
@@ -104,39 +102,17 @@ def test_each_file_is_a_mark_at_its_size(store: Store) -> None:
     assert files.get_marker() != axes.lines[1].get_marker()
 
 
-def test_files_may_be_seen_by_their_keys(store: Store) -> None:
-    ssts = store.ssts()
-    axes: Any = drawn(ssts.plot(by="keys"))
-    (files,) = axes.collections
-    boxes = [path.vertices for path in files.get_paths()]
-    assert len(boxes) == len(ssts)
-    deepest = max(each.level for each in ssts)
-    last = len(row_names(axes)) - 1
-    spans = sorted(
-        (box[:, 0].min(), box[:, 0].max()) for box in boxes if box[:, 1].mean() > last - 0.5
-    )
-    assert len(spans) == sum(each.level == deepest for each in ssts)
-    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
-
-
-def test_files_by_anything_else_are_refused(store: Store) -> None:
-    with pytest.raises(ConfigurationError, match="by 'age'"):
-        store.ssts().plot(by="age")
-
-
 def test_many_files_are_thinned_to_the_largest(store: Store) -> None:
     many = ssts_like(store.ssts()[0], 3_000)
     axes: Any = drawn(many.plot())
     assert len(axes.lines[0].get_xdata()) == _MOST_FILES
     assert "the 2,000 largest of 3,000 files" in axes.get_xlabel()
-    keys: Any = drawn(
-        Records([replace(each, level=0) for each in many[:50]], "SST files").plot(by="keys")
-    )
-    assert len(row_names(keys)) == 40
-    assert "the first 40 of 50 rows are drawn" in keys.get_xlabel()
+    rows = [replace(each, level=number) for number, each in enumerate(many[:50])]
+    levels: Any = drawn(Records(rows, "SST files").plot())
+    assert len(row_names(levels)) == 40
+    assert "the first 40 of 50 rows are drawn" in levels.get_xlabel()
 
 
-@pytest.fixture
 def test_sizes_of_keys_and_values_are_two_rows(store: Store) -> None:
     stats = store.key_stats(sample=2_000)
     axes: Any = stats.plot()
