@@ -386,52 +386,17 @@ def _seen(told: Sequence[Event]) -> str:
     return f"{said or 'No flushes, compactions or stalls'}{amplified}"
 
 
-def plot_log(log: StoreLog, *, by: str = "time", ax: Axes | None = None) -> Axes:
-    """Return a plot of what the log tells: jobs, stalls, errors over time, or writes by level.
-
-    It is read for this, line by line. ``by`` is ``"time"``; or ``"level"``, for what flushes and
-    compactions wrote to each.
-    """
-    _check_log_by(by)
+def plot_log(log: StoreLog, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of what the log tells: jobs, stalls, errors over time; it is read for this."""
     events = log.events()
-    if by == "level":
-        return _draw_level_writes(events, ax, events.unknown)
     return _draw_timeline([*events, *log.stats()], ax, events.unknown)
 
 
-def plot_log_rows(rows: Records[Any], *, by: str = "time", ax: Axes | None = None) -> Axes:
-    """Return a plot of rows out of a log, as its methods give them, by time or level."""
-    _check_log_by(by)
+def plot_log_rows(rows: Records[Any], *, ax: Axes | None = None) -> Axes:
+    """Return a plot of rows out of a log over time, as its methods give them."""
     if not len(rows):
         return plot_nothing(rows, ax=ax)
-    unknown = rows.unknown if isinstance(rows, LogRows) else None
-    if by == "level":
-        return _draw_level_writes(rows, ax, unknown)
-    return _draw_timeline(rows, ax, unknown)
-
-
-def _draw_level_writes(
-    events: Iterable[object], ax: Axes | None, unknown: str | None = None
-) -> Axes:
-    """Return Axes with what flushes and compactions wrote to each level, and what for nothing."""
-    jobs = [each for each in events if isinstance(each, Flush | Compaction)]
-    jobs = [each for each in jobs if not getattr(each, "moved", False)]  # a move writes nothing
-    sums: dict[str, list[float]] = {}
-    for each in jobs:
-        to = 0 if isinstance(each, Flush) else each.to_level
-        held = sums.setdefault("L?" if to is None else f"L{to}", [0, 0, 0])
-        held[isinstance(each, Compaction)] += each.output_bytes or 0
-        held[2] += each.wasted_bytes or 0
-    names = ("flushes", "compactions", "not finished: for nothing")
-    bars = [
-        Bar(level, tuple(BarPart(name, size) for name, size in zip(names, sizes, strict=True)))
-        for level, sizes in sorted(sums.items())
-    ]
-    if not bars:
-        seen = f"Writes: unknown ({unknown})" if unknown else "Nothing was written"
-        return empty(new_axes(ax), "no flushes and no compactions", seen)
-    notes = [f"others: unknown ({unknown})"] if unknown else []
-    return draw_memory(ax, bars, _amplified(write_amplification(jobs)), notes, "SST files written")
+    return _draw_timeline(rows, ax, rows.unknown if isinstance(rows, LogRows) else None)
 
 
 def plot_writes(writes: WriteAmplification, *, ax: Axes | None = None) -> Axes:
@@ -471,9 +436,3 @@ def _amplified(writes: WriteAmplification) -> str:
         f"A flushed byte was written {writes.write_amplification:.1f} times in all: "
         f"{format_bytes(whole)} for {format_bytes(writes.flushed_bytes)}"
     )
-
-
-def _check_log_by(by: str) -> None:
-    if by not in {"time", "level"}:
-        message = f"A log can't be drawn by {by!r}."
-        raise ConfigurationError(message, hint="Give by='time' or by='level'.")

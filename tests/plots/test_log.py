@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.log import _MOST_MARKS, _draw_level_writes
+from kstoolkit.plots.log import _MOST_MARKS
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.log.jobs import LogRows, Stall
@@ -53,7 +53,6 @@ def marks_of(axes: Any, name: str) -> Any:
 def test_real_logs_fit_their_figures(name: str) -> None:
     log = log_named(name)
     assert stays_inside(log.plot())
-    assert stays_inside(log.plot(by="level"))
 
 
 def test_each_flush_and_compaction_is_a_span_as_long_as_it_took() -> None:
@@ -145,27 +144,13 @@ def test_what_has_no_time_is_counted() -> None:
     assert "1 event without a time: not drawn" in axes.get_xlabel()
 
 
-def test_writes_by_level_add_up_to_the_write_amplification() -> None:
-    log = log_named(STREAMS)
-    axes: Any = drawn(log.plot(by="level"))
-    writes = log.write_amplification()
-    assert sum(lengths(axes)) == (writes.flushed_bytes or 0) + (writes.compacted_bytes or 0)
-    assert row_names(axes) == ["L0", "L6"]
-    assert legend(axes) == ["flushes", "compactions"]
+def test_writes_add_up_to_the_write_amplification() -> None:
+    writes = log_named(STREAMS).write_amplification()
+    axes: Any = drawn(writes.plot())
+    assert lengths(axes) == [writes.flushed_bytes, writes.compacted_bytes]
     assert seen(axes).startswith(
         f"A flushed byte was written {writes.write_amplification:.1f} times"
     )
-    whole: Any = drawn(writes.plot())
-    assert lengths(whole) == [writes.flushed_bytes, writes.compacted_bytes]
-
-
-def test_no_writes_are_said_to_be_none() -> None:
-    assert seen(drawn(_draw_level_writes([], None))) == "Nothing was written"
-
-
-def test_a_log_by_anything_else_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="by 'size'"):
-        log_named(STREAMS).plot(by="size")
 
 
 def test_the_time_that_writers_waited_is_part_of_the_time_covered() -> None:
