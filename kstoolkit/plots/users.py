@@ -354,24 +354,20 @@ def _over_time(found: Records[UserCounts], ax: Axes | None) -> Axes:
 _MOST_POINTS, _MOST_STRIPS = 2_000, 8
 _DASHES = ("-", (0, (2.5, 0.8)), (0, (0.8, 0.8)))  # of what is sure, likely, a hint
 _SMALLEST, _LARGEST = 18.0, 110.0
-_KINDS = ("user", "window")
 
 
-def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = None) -> Axes:
+def plot_findings(findings: Findings, *, ax: Axes | None = None) -> Axes:
     """Return findings as points over time: where their windows lie, and a line as long as those.
 
-    ``by`` is what has a row each: ``"user"``, or ``"window"``. Each kind of rule has a marker; the
-    more severe a finding is among those of its kind, the larger is its point. Of more than 20 users
-    the rest share a row, and of more than 2,000 findings the most severe are drawn, which is said.
+    Each user has a row, and each kind of rule a marker; the more severe a finding is among those of
+    its kind, the larger is its point. Of more than 20 users the rest share a row, and of more than
+    2,000 findings the most severe are drawn, which is said.
     """
-    if by not in _KINDS:
-        message = f"Findings by {by!r} make no plot."
-        raise ConfigurationError(message, hint="Give 'user' or 'window'.")
     if not len(findings):
         return empty(new_axes(ax), "no findings", "No findings")
     top = findings.top(_MOST_POINTS)
     drawn = " drawn" if len(top) < len(findings) else ""
-    names, rows = _rows(top, by, drawn)
+    names, rows = _rows(top, drawn)
     axes = _rows_over_time(ax, names)
     _draw(axes, top, rows)
     notes = ["larger: more severe among those of its kind; a line is as long as the window"]
@@ -504,19 +500,13 @@ def plot_curve(curve: Records[Point], *, ax: Axes | None = None) -> Axes:
     return captioned(axes, seen, x="recall", y="precision")
 
 
-def _rows(top: Findings, by: str, drawn: str) -> tuple[list[str], Integers]:
+def _rows(top: Findings, drawn: str) -> tuple[list[str], Integers]:
     """Return the rows' names, and the row of each finding; ``drawn`` says if those are not all."""
-    if by == "window":
-        labels = np.asarray(top.table["window"].to_pylist(), object)
-        sizes = dict(zip(labels.tolist(), top.table["window_ms"].to_pylist(), strict=True))
-        names = sorted(sizes, key=lambda each: sizes[each])
-    else:
-        labels = np.asarray(top.table["user"].to_pylist(), object)
-        # In the order of the findings, which is that of severity.
-        names = list(dict.fromkeys(labels.tolist()))
+    users = top.table["user"].to_pylist()
+    names = list(dict.fromkeys(users))  # in the order of the findings, which is that of severity
     place = {name: row for row, name in enumerate(names)}
-    rows = np.array([place[each] for each in labels.tolist()], np.int64)
-    if by == "window" or len(names) <= _MOST_USERS:
+    rows = np.array([place[each] for each in users], np.int64)
+    if len(names) <= _MOST_USERS:
         return names, rows
     rest = len(names) - _MOST_USERS + 1
     others = f"{format_count(rest)} other users{drawn}"

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.plots.users import _MOST_POINTS, _MOST_USERS
 from tests.findings.made import CEILING, HOUR, START, finding, findings
@@ -36,16 +35,6 @@ def test_the_more_severe_the_larger_and_each_stands_in_the_middle_of_its_window(
     assert shown.get_sizes()[0] > shown.get_sizes()[1]  # the most severe comes first
     middles = [(START + n * HOUR + HOUR / 2) / 86_400_000 for n in (9, 2)]
     assert shown.get_offsets()[:, 0].tolist() == pytest.approx(middles)
-
-
-def test_windows_have_rows_the_shortest_first() -> None:
-    minute = finding(window="1 minute", window_ms=60_000)
-    assert row_names(findings(finding(), minute).plot(by="window")) == ["1 minute", "1 hour"]
-
-
-def test_other_rows_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="by 'colour'"):
-        findings(finding()).plot(by="colour")
 
 
 def test_no_findings_are_said_to_be_none() -> None:
