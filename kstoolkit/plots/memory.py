@@ -40,17 +40,8 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.memory.planning import MemoryPlan, MemoryTerm
 
 
-def plot_memory(
-    plan: MemoryPlan | None = None,
-    measured: MemoryParts | None = None,
-    *,
-    processes: bool = False,
-    ax: Axes | None = None,
-) -> Axes:
-    """Return a plot of what the formula says stores need, beside what was measured.
-
-    ``plan`` is the formula; without it, that of ``measured``, which is what a store takes in this
-    process. ``processes`` draws all that the writer's process and this one take, too.
+def plot_memory(plan: MemoryPlan, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of what the formula says stores need.
 
     >>> from kstoolkit.rocksdb.memory.planning import plan_memory
     >>> ax = plot_memory(plan_memory("spark", partitions=4))
@@ -58,29 +49,17 @@ def plot_memory(
     RocksDB needs at least 544.0 MiB for 4 instances, most of it for memtables:
     512.0 MiB
     """
-    plan = measured.plan if plan is None and measured is not None else plan
-    if plan is None and measured is None:
-        message = "There is neither a formula nor a measurement to draw."
-        raise ConfigurationError(message, hint="Give plan=... or measured=..., or both.")
-    bars = [] if plan is None else [bar_of_plan("formula", plan)]
-    notes = [] if plan is None else _inside(plan)
-    said = [] if plan is None else [_needs(plan)]
-    if measured is not None:
-        bars += [bar_of_measured([measured]), *(_processes(measured) if processes else [])]
-        notes += _beside(measured)
-        said.append(f"{format_bytes(measured.total_bytes)} measured in this process")
-    return draw_memory(ax, bars, "; ".join(said), notes)
+    return draw_memory(ax, [_bar_of(plan)], _needs(plan), _inside(plan))
 
 
-def plot_measured(
-    parts: MemoryParts,
-    *,
-    plan: MemoryPlan | None = None,
-    processes: bool = False,
-    ax: Axes | None = None,
-) -> Axes:
-    """Return a plot of what a store takes in this process, beside the formula; see above."""
-    return plot_memory(plan, parts, processes=processes, ax=ax)
+def plot_measured(parts: MemoryParts, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of what a store takes in this process, beside what the formula says."""
+    bars, notes, said = [bar_of_measured([parts])], _beside(parts), ""
+    if parts.plan is not None:
+        bars, notes = [_bar_of(parts.plan), *bars], [*_inside(parts.plan), *notes]
+        said = f"{_needs(parts.plan)}; "
+    said += f"{format_bytes(parts.total_bytes)} measured in this process"
+    return draw_memory(ax, bars, said, notes)
 
 
 def plot_terms(terms: Records[MemoryTerm], *, ax: Axes | None = None) -> Axes:
@@ -109,14 +88,9 @@ def plot_process(process: ProcessMemory, *, ax: Axes | None = None) -> Axes:
     return draw_memory(ax, [Bar(who, tuple(parts))], said, [])
 
 
-def bar_of_plan(name: str, plan: MemoryPlan) -> Bar:
-    """Return a plan as a bar: its terms, and of the unknown ones why.
-
-    >>> from kstoolkit.rocksdb.memory.planning import plan_memory
-    >>> bar_of_plan("formula", plan_memory("spark")).parts[0]
-    BarPart(name='memtables', size=134217728, why_unknown='not told')
-    """
-    return Bar(name, tuple(part_of(term, "total_bytes", term.term) for term in plan.terms))
+def _bar_of(plan: MemoryPlan) -> Bar:
+    """Return a plan as a bar: its terms, and of the unknown ones why."""
+    return Bar("formula", tuple(part_of(term, "total_bytes", term.term) for term in plan.terms))
 
 
 def _times(term: MemoryTerm) -> str:
@@ -178,18 +152,6 @@ def bar_of_measured(parts: Sequence[MemoryParts]) -> Bar:
     sizes = {each: known_total(getattr(part, each) for part in parts) for each in names}
     stacked = [BarPart(_MEASURED[each], sizes[each], whys.get(each, "not told")) for each in names]
     return Bar("measured in this process", tuple(stacked))
-
-
-def _processes(parts: MemoryParts) -> list[Bar]:
-    here = (
-        part_of(parts, "total_bytes", "RocksDB, measured"),
-        BarPart("Arrow", parts.arrow_bytes),
-        part_of(parts, "not_accounted_for_bytes", REST),
-    )
-    return [
-        Bar("this process, all (RSS)", here),
-        Bar("the writer, all (RSS)", (part_of(parts, "writer_rss_bytes", "the writer"),)),
-    ]
 
 
 def _beside(parts: MemoryParts) -> list[str]:

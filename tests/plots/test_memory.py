@@ -16,8 +16,7 @@ from kstoolkit.operations.sparkmemory import (
     _query_state,
     _workers_memory,
 )
-from kstoolkit.plots.marks import REST
-from kstoolkit.plots.memory import _MOST_EXECUTORS, plot_memory
+from kstoolkit.plots.memory import _MOST_EXECUTORS
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
@@ -100,31 +99,6 @@ def test_a_store_stands_beside_its_formula(store: Store) -> None:
     assert "block cache" in axes.get_xlabel()
     readers = [p for p in axes.patches if p.get_width() == parts.table_readers_bytes]
     assert readers[0].get_y() > 0.5
-
-
-def test_all_of_the_processes_may_be_seen_too(store: Store) -> None:
-    parts = store.memory()
-    axes: Any = drawn(parts.plot(processes=True))
-    assert row_names(axes)[-2:] == ["this process, all (RSS)", "the writer, all (RSS)"]
-    assert REST in legend(axes)
-    assert "the writer: unknown (the pid of the writer is not given" in axes.get_xlabel()
-
-
-def test_what_is_below_zero_is_said_and_not_drawn(store: Store) -> None:
-    parts = replace(store.memory(), not_accounted_for_bytes=-3 * MIB)
-    axes: Any = drawn(parts.plot(processes=True))
-    assert "not accounted for: -3.0 MiB, below 0, and not drawn" in axes.get_xlabel()
-    assert min(lengths(axes)) > 0
-
-
-def test_another_plan_may_stand_beside_what_was_measured(store: Store) -> None:
-    axes: Any = drawn(plot_memory(full_plan(), store.memory()))
-    assert "120 instances" in seen(axes)
-
-
-def test_nothing_to_draw_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="neither a formula nor a measurement"):
-        plot_memory()
 
 
 @pytest.mark.parametrize("name", profile_names())
