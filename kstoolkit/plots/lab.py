@@ -46,43 +46,28 @@ _MOST_LEVELS = 40
 
 
 def plot_moments(
-    moments: Records[Moment],
-    *,
-    figure: str = "disk_bytes",
-    profile: str | None = None,
-    ax: Axes | None = None,
+    moments: Records[Moment], *, figure: str = "disk_bytes", ax: Axes | None = None
 ) -> Axes:
     """Return a plot of a figure of each trial over time, as ``comparison.series`` has it.
 
     ``figure`` is one of a moment: ``"disk_bytes"``, ``"level_bytes"``, ``"level_files"``,
     ``"write_amplification"``, ``"pending_compaction_bytes"``, ``"memtable_bytes"``, ``"stall_ms"``
-    ... Those of levels have a line for each. ``profile`` is whose trial; by default all are drawn.
+    ... Those of levels have a line for each.
     """
     _check_figures(Moment, [figure])
     if not len(moments):
         return plot_nothing(moments, ax=ax)
-    chosen = _of_profile(moments, profile)
-    series = _series(chosen, figure)
-    known = {each.profile for each in chosen if getattr(each, figure) is not None}
-    unknown = sorted({each.profile for each in chosen} - known)
+    series = _series(moments, figure)
+    known = {each.profile for each in moments if getattr(each, figure) is not None}
+    unknown = sorted({each.profile for each in moments} - known)
     ax = new_axes(ax)
     notes = draw_lines(ax, series)
     notes += [f"{shown(name)}: unknown at every moment" for name in unknown]
     ax.set_ylim(bottom=0)
     print_axis(ax.yaxis, figure)
-    whose = "" if profile is None else f" of {shown(profile)}"
-    seen = f"{capital(words_of(figure))}{whose}{_most(series, figure)}"
+    seen = f"{capital(words_of(figure))}{_most(series, figure)}"
     x = "seconds since the store was opened"
     return captioned(ax, seen, x=x, y=with_unit(figure), notes=wrapped(notes))
-
-
-def _of_profile(moments: Records[Moment], profile: str | None) -> list[Moment]:
-    chosen = [each for each in moments if profile in {None, each.profile}]
-    if not chosen:
-        message = f"There is no moment of a profile {profile!r}."
-        names = dict.fromkeys(each.profile for each in moments)
-        raise ConfigurationError(message, hint=f"There are {', '.join(names)}.")
-    return chosen
 
 
 def _series(moments: Sequence[Moment], figure: str) -> dict[str, list[tuple[float, float]]]:

@@ -26,21 +26,13 @@ _LONGEST_OPTION = 50
 _OF_BYTES = ("_bytes", "_size", "_size_base", "_level_base", "bytes_per_sync")
 
 
-def plot_profile(
-    profile: Profile, *, beside: Profile | str | None = None, ax: Axes | None = None
-) -> Axes:
-    """Return a plot of the options in which a profile differs from another, or RocksDB's own.
-
-    ``beside`` is the other one, or its name; by default RocksDB's own options.
-    """
-    own = Profile(name="RocksDB's own")
-    other = profile.diff(own if beside is None else beside)
-    if not len(other):
-        name = beside.name if isinstance(beside, Profile) else beside
-        mine, others = shown(profile.name or "This profile"), shown(name or own.name)
-        seen = f"{mine} does not differ from {others}"
+def plot_profile(profile: Profile, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of the options in which a profile differs from RocksDB's own."""
+    differing = profile.diff(Profile(name="RocksDB's own"))
+    if not len(differing):
+        seen = f"{shown(profile.name or 'This profile')} does not differ from RocksDB's own"
         return empty(new_axes(ax), "no options that differ", seen)
-    return plot_difference(other, ax=ax)
+    return plot_difference(differing, ax=ax)
 
 
 def plot_difference(options: Records[OptionDifference], *, ax: Axes | None = None) -> Axes:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.event import REASONS
 from kstoolkit.pipeline.batches import NOT_KEPT
 from kstoolkit.plots.axes import (
@@ -30,7 +29,6 @@ from kstoolkit.plots.marks import (
     strip_axes,
 )
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK, PARTS
-from kstoolkit.plots.users import plot_history
 from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count
 
@@ -163,18 +161,8 @@ def _seen(batches: Batches) -> str:
     return f"{seen}; after the first: {format_count(rate)} events/s"
 
 
-def plot_run(
-    run: Run, *, user: str | None = None, action: str | None = None, ax: Axes | None = None
-) -> Axes:
-    """Return a run batch by batch; of a user, the counts at every level of the cascade.
-
-    ``user`` and ``action`` are whose counts, and of what; without an action, of all together.
-    """
-    if user is not None:
-        return plot_history(run.history(user, action=action), ax=ax)
-    if action is not None:
-        message = f"The action {action!r} is given without a user."
-        raise ConfigurationError(message, hint="Give user=… too.")
+def plot_run(run: Run, *, ax: Axes | None = None) -> Axes:
+    """Return a run batch by batch; a user's counts are drawn by ``run.history(user).plot()``."""
     return plot_batches(run.batches(), ax=ax)
 
 

@@ -293,31 +293,21 @@ def _growth_seen(growth: Growth, by: str) -> str:
 
 _MOST_BARS = 300
 _READ = 100_000
-_ROWS_BY = ("window", "size")
 _SIZES = 30
 
 
-def plot_rows(
-    rows: Rows, *, by: str | None = None, limit: int | None = _READ, ax: Axes | None = None
-) -> Axes:
+def plot_rows(rows: Rows, *, limit: int | None = _READ, ax: Axes | None = None) -> Axes:
     """Return how many rows each window has; of a store without windows, how large rows are.
 
-    ``by`` is ``"window"`` (its start), or ``"size"`` (of keys and values); by default windows, if
-    there are any. At most ``limit`` rows are read, as the figure says; all if it is ``None``.
+    At most ``limit`` rows are read, as the figure says; all if it is ``None``.
     """
-    if by is not None and by not in _ROWS_BY:
-        message = f"Rows by {by!r} make no plot."
-        raise ConfigurationError(message, hint="Give 'window' or 'size'.")
     starts_ms, sizes_bytes, is_all = _read(rows, limit)
     name = shown(rows.source.name, 22)
-    if by == "window" and sizes_bytes.size and not starts_ms.size:
-        message = f"The rows of {rows.source.name!r} have no windows."
-        raise ConfigurationError(message, hint="Give by='size'.")
     axes = new_axes(ax)
     notes = [] if is_all else [f"the first {format_count(sizes_bytes.size)} rows; there are more"]
     if not sizes_bytes.size:
         empty(axes, "no rows", f"No rows of {name}")
-    elif by == "size" or not starts_ms.size:
+    elif not starts_ms.size:
         _draw_sizes(axes, name, sizes_bytes, notes)
     else:
         _draw_windows(axes, name, starts_ms, notes)

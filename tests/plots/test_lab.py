@@ -131,18 +131,16 @@ def test_each_trial_is_a_line_over_time() -> None:
 def test_levels_grow_over_time_a_line_each() -> None:
     found = compared()
     series = [each for each in found.series if each.profile == "level"]
-    axes: Any = drawn(found.series.plot(figure="level_files", profile="level"))
+    axes: Any = drawn(Records(series, "moments").plot(figure="level_files"))
     last = {line.get_label(): line.get_ydata()[-1] for line in axes.lines}
     assert last == {
         f"L{level}": number
         for level, number in enumerate(series[-1].level_files)
         if any(each.level_files[level : level + 1] > (0,) for each in series)
     }
-    assert seen(axes).startswith("Files of levels of level over time. The most was ")
+    assert seen(axes).startswith("Files of levels over time. The most was ")
     both: Any = drawn(found.series.plot(figure="level_bytes"))
     assert {str(line.get_label()).split()[0] for line in both.lines} == {"level", "universal"}
-    with pytest.raises(ConfigurationError, match="no moment of a profile 'other'"):
-        found.series.plot(profile="other")
 
 
 def test_a_figure_that_no_moment_knows_is_unknown() -> None:

@@ -45,7 +45,7 @@ def test_what_is_far_apart_is_drawn_at_the_edge_and_said() -> None:
 
 
 def test_another_profile_may_stand_beside() -> None:
-    axes: Any = drawn(profile_named("kafka_streams").plot(beside="spark"))
+    axes: Any = drawn(profile_named("kafka_streams").diff("spark").plot())
     assert seen(axes).replace("\n", " ").startswith("kafka_streams differs from spark in ")
     other: Any = drawn(Profile(name="mine").diff(Profile(name="b", num_levels=3)).plot())
     assert seen(other) == "mine differs from b in 1 option"
@@ -53,15 +53,13 @@ def test_another_profile_may_stand_beside() -> None:
 
 def test_profiles_that_do_not_differ_say_so() -> None:
     assert seen(drawn(Profile(name="mine").plot())) == "mine does not differ from RocksDB's own"
-    assert (
-        seen(drawn(Profile().plot(beside=Profile(name="b"))))
-        == "This profile does not differ from b"
-    )
+    same = Profile().diff(Profile(name="b"))
+    assert seen(drawn(same.plot())) == "No options that differ"
 
 
 @pytest.mark.parametrize(("left", "right"), [*combinations(profile_names(), 2)][:6])
 def test_named_profiles_fit_their_figures(left: str, right: str) -> None:
-    assert stays_inside(profile_named(left).plot(beside=right))
+    assert stays_inside(profile_named(left).diff(right).plot())
 
 
 def test_many_options_are_thinned() -> None:

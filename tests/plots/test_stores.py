@@ -322,8 +322,6 @@ def test_rows_without_windows_are_counted_by_size(tmp_path: Path) -> None:
     store.close()
     with kst.open_store(tmp_path / "plain") as opened:
         axes: Any = opened.rows().plot()
-        with pytest.raises(ConfigurationError, match="have no windows"):
-            opened.rows().plot(by="window")
     (bars,) = axes.patches
     assert bars.get_data().values.sum() == 100
     assert bars.get_data().edges[[0, -1]].tolist() == [3, 103]
@@ -358,15 +356,9 @@ def test_no_rows_are_said_to_be_none() -> None:
     assert (seen(axes), texts(axes)) == ("No rows of counts", ["no rows"])
 
 
-def test_rows_are_refused_another_way_to_group() -> None:
-    with pytest.raises(ConfigurationError, match="by 'key'"):
-        rows([TEN]).plot(by="key")
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_stay_inside(name: str) -> None:
     assert stays_inside(rows([TEN], name).plot())
-    assert stays_inside(rows([TEN], name).plot(by="size"))
 
 
 def store(path: Path, rows: dict[bytes, bytes]) -> Path:

@@ -163,7 +163,7 @@ def test_its_title_says_whose_counts_they_are_and_what_is_flagged(run: Run) -> N
     assert seen(run.story(run.findings[0]).plot()) == (
         "Anna, “read”: 2 windows flagged (1 minute 1, 1 hour 1)"
     )
-    assert seen(run.plot(user="Bo")) == "Bo, all actions: no windows flagged"
+    assert seen(run.history("Bo").plot()) == "Bo, all actions: no windows flagged"
 
 
 def test_flagged_windows_differ_by_marker_and_by_colour(run: Run) -> None:
@@ -191,21 +191,16 @@ def test_the_range_of_one_action_is_not_held_against_the_sum_of_several(run: Run
 
 
 def test_a_user_without_counts_is_said_to_have_none(run: Run) -> None:
-    axes = drawn(run.plot(user="Nobody", action="read"))
+    axes = drawn(run.history("Nobody", action="read").plot())
     assert seen(axes) == "No counts of Nobody, “read”"
     assert texts(axes) == ["no counts"]
-
-
-def test_an_action_alone_is_refused(run: Run) -> None:
-    with pytest.raises(ConfigurationError, match="without a user"):
-        run.plot(action="read")
 
 
 def test_many_windows_and_findings_are_thinned_and_the_figure_says_so(tmp_path: Path) -> None:
     minutes = {(MORNING + n * MINUTE, "Anna", "read"): n % 7 + 1 for n in range(2_000)}
     flagged = [found(**OVER, window_start_ms=MORNING + n * MINUTE) for n in range(80)]
     run = made_run(tmp_path / "out", counts=COUNTS | {MINUTE: minutes}, findings=flagged)
-    axes: Any = run.plot(user="Anna", action="read")
+    axes: Any = run.history("Anna", action="read").plot()
     steps = [each.get_data().values.size for each in axes.patches if hasattr(each, "get_data")]
     assert max(steps) <= _MOST_BARS
     assert (
@@ -220,12 +215,12 @@ def test_many_windows_and_findings_are_thinned_and_the_figure_says_so(tmp_path: 
 def test_hostile_names_in_a_history_are_text_and_stay_inside(tmp_path: Path, name: str) -> None:
     counts = {length: {(MORNING, name, name): 5} for length in COUNTS}
     run = made_run(tmp_path / "out", counts=counts)
-    assert stays_inside(run.plot(user=name, action=name))
+    assert stays_inside(run.history(name, action=name).plot())
     assert stays_inside(finding(user=name, action=name).plot())
 
 
 def test_it_is_drawn_on_paper(run: Run) -> None:
-    axes = drawn(run.plot(user="Anna"))
+    axes = drawn(run.history("Anna").plot())
     assert np.asarray(axes.figure.canvas.buffer_rgba())[0, 0].tolist() == [255] * 4
 
 
