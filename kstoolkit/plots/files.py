@@ -25,8 +25,7 @@ from kstoolkit.plots.axes import (
 from kstoolkit.plots.marks import (
     Bar,
     BarPart,
-    draw_memory,
-    draw_sums,
+    draw_bars,
     name_rows,
 )
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK
@@ -68,7 +67,7 @@ def plot_levels(levels: Records[Level], *, ax: Axes | None = None) -> Axes:
         for each in drawn
     ]
     notes = _level_notes(levels, drawn)
-    return draw_memory(ax, bars, _levels_seen(levels), notes, "SST files of the level")
+    return draw_bars(ax, bars, _levels_seen(levels), notes, "SST files of the level")
 
 
 def _beside(level: Level) -> str:
@@ -153,7 +152,7 @@ def plot_prefixes(prefixes: Records[HotPrefix], *, ax: Axes | None = None) -> Ax
     hottest = f"{_key_text(some[0].prefix)}, has {_percent(some[0].share)} of the sampled rows"
     seen = f"The hottest prefix, {hottest}; {counted(len(prefixes), 'prefixes')} {together}"
     x = "% of the sampled rows"
-    return draw_sums(ax, bars, seen, notes, x=x, printed=lambda part: _percent(part / 100))
+    return draw_bars(ax, bars, seen, notes, x=x, printed=lambda part: _percent(part / 100))
 
 
 def plot_summary(summary: StoreSummary, *, ax: Axes | None = None) -> Axes:
@@ -179,7 +178,7 @@ def plot_summary(summary: StoreSummary, *, ax: Axes | None = None) -> Axes:
         notes.append(f"tombstones: {share}")
     if summary.num_unlisted_ssts:
         notes.append(f"SST files that the store does not list: {summary.num_unlisted_ssts:,}")
-    return draw_memory(ax, bars, said, notes, "disk")
+    return draw_bars(ax, bars, said, notes, "disk")
 
 
 def _key_text(key: bytes) -> str:

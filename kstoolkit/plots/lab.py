@@ -23,8 +23,8 @@ from kstoolkit.plots.marks import (
     UNKNOWN,
     Bar,
     BarPart,
+    draw_bars,
     draw_lines,
-    draw_memory,
     look_of,
     name_rows,
     say_beside,
@@ -119,7 +119,7 @@ def plot_level_work(work: Records[LevelWork], *, ax: Axes | None = None) -> Axes
     most = max(work, key=lambda each: each.written_bytes)
     said = f"{total} written; the most, {format_bytes(most.written_bytes)}, to L{most.level}"
     said += f" with {shown(most.profile)}" if several else ""
-    return draw_memory(ax, bars[:_MOST_LEVELS], said, notes, "SST files written")
+    return draw_bars(ax, bars[:_MOST_LEVELS], said, notes, "SST files written")
 
 
 def _jobs(work: LevelWork) -> str:
@@ -272,4 +272,4 @@ def plot_moment(moment: Moment, *, ax: Axes | None = None) -> Axes:
     notes = [f"{told}waited {moment.stall_ms:,.0f} ms"]
     seen = f"After {moment.at_ms / 1e3:.2f} s: {format_bytes(sum(moment.level_bytes))} in "
     seen += f"{counted(sum(moment.level_files), 'files')} with {shown(moment.profile)}"
-    return draw_memory(ax, bars, seen, notes, "SST files of the level")
+    return draw_bars(ax, bars, seen, notes, "SST files of the level")

@@ -31,10 +31,9 @@ from kstoolkit.plots.axes import (
 from kstoolkit.plots.marks import (
     Bar,
     BarPart,
+    draw_bars,
     draw_lines,
-    draw_memory,
     draw_spans,
-    draw_sums,
     name_rows,
     part_of,
 )
@@ -134,7 +133,7 @@ def plot_level_stats(levels: Records[LevelStats], *, ax: Axes | None = None) -> 
     whose = f" of {shown(highest)}" if highest is not None and several else ""
     ratio = "" if highest is None else f"{known[highest]:.1f}"
     amplified = f"; write amplification{whose} since the opening {ratio}" if ratio else ""
-    return draw_memory(ax, bars, f"Levels hold {format_bytes(total)}{amplified}", [], "SST files")
+    return draw_bars(ax, bars, f"Levels hold {format_bytes(total)}{amplified}", [], "SST files")
 
 
 def _beside(level: LevelStats) -> str:
@@ -409,7 +408,7 @@ def plot_writes(writes: WriteAmplification, *, ax: Axes | None = None) -> Axes:
         Bar("flushes", (part_of(writes, "flushed_bytes", "flushes"),)),
         Bar("compactions", (part_of(writes, "compacted_bytes", "compactions"),)),
     ]
-    return draw_memory(ax, bars, _amplified(writes), [], "SST files written")
+    return draw_bars(ax, bars, _amplified(writes), [], "SST files written")
 
 
 def plot_stall_time(time: StallTime, *, ax: Axes | None = None) -> Axes:
@@ -425,7 +424,7 @@ def plot_stall_time(time: StallTime, *, ax: Axes | None = None) -> Axes:
         said = f"{in_seconds(time.stalled_s)} of {in_seconds(time.covered_s)}: {share}"
     seen, notes = f"Writers waited {said}", [f"by {counted(time.num_dumps, 'dumps of statistics')}"]
     bars = [Bar("writers", parts)]
-    return draw_sums(ax, bars, seen, notes, x="seconds", printed=in_seconds)
+    return draw_bars(ax, bars, seen, notes, x="seconds", printed=in_seconds)
 
 
 def _amplified(writes: WriteAmplification) -> str:

@@ -1,12 +1,11 @@
-"""What plots draw with: bars over time, lines, spans, strips, bars of parts, and rows.
+"""What plots draw with: bars over time, lines, spans, strips, and bars of parts.
 
 =====  =============================================================================
 bars   counts of windows: few enough to draw, and still as high as the highest window
 lines  figures over time: few enough points to draw, and still as high as the highest
 spans  many along the x axis as one thing: thousands of bars would each take their time
 strip  one of several series over one axis in one Axes, with a scale of its own
-Bar    parts with a colour each, what is unknown hatched in grey
-Row    a bar that lies beside its name; its parts may be named in the legend
+Bar    parts with a colour each beside the bar's name, what is unknown hatched in grey
 =====  =============================================================================
 
 A part of unknown size is drawn as a short stub at the end of its bar, and its reason stands below
@@ -27,6 +26,7 @@ from kstoolkit.plots.axes import (
     has_layout,
     height,
     in_bytes,
+    in_counts,
     in_lines,
     legend_lines,
     legend_name,
@@ -375,20 +375,28 @@ _STUB = 0.06
 
 @dataclass(frozen=True, slots=True)
 class BarPart:
-    """A part of a bar: its name, its size, and why that is unknown if it is None."""
+    """A part of a bar: its name, its size, and why that is unknown if it is None.
+
+    It has a colour by its name among all bars, if none is given; without a name it is in no legend.
+    """
 
     name: str
     size: float | None
     why_unknown: str = "not told"
+    color: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar: its name, its parts from left to right, and what to say beside its sum."""
+    """A bar: its name, its parts from left to right, and what to say beside its sum.
+
+    ``said`` is what stands at its end instead of both.
+    """
 
     name: str
     parts: tuple[BarPart, ...]
     remark: str = ""
+    said: str | None = None
 
     @property
     def sum(self) -> float:
@@ -400,6 +408,21 @@ class Bar:
         """Whether the size of a part is unknown."""
         return any(part.size is None for part in self.parts)
 
+    def text(self, printed: Callable[[float], str]) -> str:
+        """Return what stands at its end."""
+        if self.said is not None:
+            return self.said
+        if self.lacks and not self.sum:
+            return "unknown"
+        return f"{printed(self.sum)}{' + unknown' if self.lacks else ''}{self.remark}"
+
+
+def rest_bar(name: str, size: float, bars: Sequence[Bar], printed: Callable[[float], str]) -> Bar:
+    """Return the bar of all that have none of their own, which must not dwarf the others."""
+    if size > 2 * max((bar.sum for bar in bars), default=0):
+        return Bar(name, (), said=f"{printed(size)}: too long a bar to be drawn")
+    return Bar(name, (BarPart("", size, color=f"{INK}55"),))
+
 
 def _known(bars: Sequence[Bar]) -> list[str]:
     parts = [part for bar in bars for part in bar.parts]
@@ -408,28 +431,24 @@ def _known(bars: Sequence[Bar]) -> list[str]:
 
 def _draw_bars(ax: Axes, bars: Sequence[Bar], printed: Callable[[float], str]) -> None:
     """Draw bars, at least one, from top to bottom, each with its sum at its end."""
-    longest = max(bar.sum for bar in bars)
-    stub = _STUB * (longest or 1)
+    stub = _STUB * (max(bar.sum for bar in bars) or 1)
     looks = _looks(_known(bars))
     said: list[tuple[float, float, str]] = []
-    named: set[str] = set() if _needs_legend(bars) else set(looks)
+    named = {""} if _needs_legend(bars) else set(looks)
     for row, bar in enumerate(bars):
         end = 0.0
         for part in bar.parts:
             if part.size is not None and part.size > 0:
                 label = _label(named, part.name) and legend_name(part.name)
-                ax.barh(row, part.size, left=end, label=label, **looks[part.name])
+                look = looks[part.name] | ({"facecolor": part.color} if part.color else {})
+                ax.barh(row, part.size, THICKNESS, end, label=label, **look)
                 end += part.size
         if bar.lacks:
             ax.barh(row, stub, left=end, height=THICKNESS, **UNKNOWN)
-        whole = f"{printed(bar.sum)}{' + unknown' if bar.lacks else ''}{bar.remark}"
-        said.append((end + stub * bar.lacks, row, whole if bar.sum or not bar.lacks else "unknown"))
+        said.append((end + stub * bar.lacks, row, bar.text(printed)))
     if any(bar.lacks for bar in bars):
         ax.barh(0, 0, label="unknown", height=THICKNESS, **UNKNOWN)
-    name_rows(ax, [bar.name for bar in bars])
     say_beside(ax, said)
-    if not longest:
-        ax.set_xticks([])
 
 
 def name_rows(ax: Axes, names: Sequence[str], longest: int = 28) -> None:
@@ -461,33 +480,35 @@ def _width_points(ax: Axes) -> float:
     return width if len(ax.figure.axes) == 1 else width * ax.get_position().width
 
 
-def draw_sums(
+def draw_bars(
     ax: Axes | None,
     bars: Sequence[Bar],
     said: str,
-    notes: Sequence[str],
+    notes: Sequence[str] = (),
+    x: str = "memory",
     *,
-    x: str,
     printed: Callable[[float], str] = format_bytes,
+    longest: int = 28,
 ) -> Axes:
-    """Return Axes with bars, each with its sum at its end, a title and notes."""
+    """Return Axes with bars, each with its sum at its end, a title and notes.
+
+    ``printed`` prints sizes, ``longest`` is how many characters of the bars' names are shown.
+    """
     lines = wrapped([*_stacked_notes(bars), *notes])
-    labels = _known(bars) if _needs_legend(bars) else []
+    labels = [name for name in _known(bars) if name] if _needs_legend(bars) else []
     labels += ["unknown"] * any(bar.lacks for bar in bars)
-    legend = legend_lines(labels, [bar.name for bar in bars])
+    legend = legend_lines(labels, [shown(bar.name, longest) for bar in bars])
     ax = new_axes(ax, (7.2, height(len(bars), lines, legend)))
+    name_rows(ax, [bar.name for bar in bars], longest)
     _draw_bars(ax, bars, printed)
+    if not any(bar.sum for bar in bars):
+        ax.set_xticks([])
+    elif printed in _AXES:
+        _AXES[printed](ax.xaxis)
     return captioned(ax, said, x=x, notes=lines)
 
 
-def draw_memory(
-    ax: Axes | None, bars: Sequence[Bar], said: str, notes: Sequence[str], x: str = "memory"
-) -> Axes:
-    """Return Axes with bars of bytes, a title and notes."""
-    ax = draw_sums(ax, bars, said, notes, x=x)
-    if any(bar.sum for bar in bars):
-        in_bytes(ax.xaxis)
-    return ax
+_AXES = {format_bytes: in_bytes, format_count: in_counts}
 
 
 def part_of(record: Record, figure: str, name: str) -> BarPart:
@@ -513,7 +534,7 @@ def _stacked_notes(bars: Sequence[Bar]) -> list[str]:
 
 def _needs_legend(bars: Sequence[Bar]) -> bool:
     """Return whether parts have to be told apart: a bar of one is named by its row."""
-    return any(len(bar.parts) > 1 for bar in bars)
+    return any(len(bar.parts) > 1 or any(part.color for part in bar.parts) for bar in bars)
 
 
 def look_of(number: int) -> Style:
@@ -531,77 +552,9 @@ UNKNOWN: Style = {"facecolor": "none", "hatch": UNKNOWN_HATCH, "edgecolor": INK,
 
 
 def _looks(names: Sequence[str]) -> dict[str, Style]:
-    height: Style = {"height": THICKNESS}
     series = [name for name in names if name != REST]
-    looks = {name: look_of(number) | height for number, name in enumerate(series)}
     pale: Style = {"facecolor": f"{INK}55", "edgecolor": INK, "linewidth": 0.6}
-    return looks | {REST: pale | height}
+    return {name: look_of(number) for number, name in enumerate(series)} | {REST: pale}
 
 
 MOST_ROWS = 30  # more rows than this can't be read; whoever draws more says which are left out
-_WIDE_POINTS = 518.4
-_FEWEST = 3  # so many rows there is room for, lest a lone bar fill the figure
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowPart:
-    """A piece of a bar, as long as the axis's unit says; ``name`` is for the legend."""
-
-    size: float
-    color: str = COUNTED
-    name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A bar: its name, which may be the data's; its parts; and what is said at its end."""
-
-    name: str
-    parts: tuple[RowPart, ...]
-    said: str = ""
-
-    @property
-    def size(self) -> float:
-        """How long it is altogether."""
-        return sum(part.size for part in self.parts)
-
-
-def rest_row(name: str, size: float, rows: Sequence[Row], said: str) -> Row:
-    """Return the row of all that have none of their own, whose bar must not dwarf the others."""
-    if size > 2 * max((row.size for row in rows), default=0):
-        return Row(name, (), f"{said}: too long a bar to be drawn")
-    return Row(name, (RowPart(size=size, color=f"{INK}55"),), said)
-
-
-def row_axes(ax: Axes | None, number: int = 0) -> Axes:
-    """Return Axes with room for so many rows."""
-    return new_axes(ax, (7.2, 1.1 + 0.21 * max(number, _FEWEST)))
-
-
-def draw_rows(
-    ax: Axes | None, rows: Sequence[Row], *, log: bool = False, longest_name: int = 28
-) -> Axes:
-    """Return Axes with rows, at most 40 or so, the first at the top; a log scale begins below 1."""
-    ax = row_axes(ax, len(rows))
-    once: set[str] = set()
-    least = 0.5 if log else 0.0
-    for place, row in enumerate(rows):
-        left = least
-        for part in row.parts:
-            if part.size:
-                look: Style = {"facecolor": part.color, "edgecolor": INK, "linewidth": 0.5}
-                look |= {"label": _label(once, part.name), "zorder": 2}
-                ax.barh(place, part.size - least * (left == least), 0.72, left, **look)
-                left = max(part.size, least) if left == least else left + part.size
-        say(ax, in_lines(ax, row.said), (left, place), (4, 0))
-    top = max((row.size for row in rows), default=0) or 8
-    if log:
-        ax.set_xscale("log")
-    # Room for what is said at the end of the longest bar.
-    longest = max((width_of(in_lines(ax, row.said)) for row in rows), default=0)
-    room = min(0.02 + longest * 0.013 * max(_WIDE_POINTS / _width_points(ax), 1), 0.6)
-    end = least * (max(top, 2) / least) ** (1 / (1 - room)) if log else top / (1 - room)
-    ax.set_xlim(least, end)
-    name_rows(ax, [row.name for row in rows], longest_name)
-    ax.set_ylim(max(len(rows), _FEWEST) - 0.4, -0.6)
-    return ax

@@ -16,7 +16,7 @@ from kstoolkit.plots.axes import (
     shown,
     wrapped,
 )
-from kstoolkit.plots.marks import REST, UNKNOWN, Bar, BarPart, draw_memory, name_rows, part_of
+from kstoolkit.plots.marks import REST, UNKNOWN, Bar, BarPart, draw_bars, name_rows, part_of
 from kstoolkit.plots.palette import INK, LINES
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.files.ssts import known_total
@@ -49,7 +49,7 @@ def plot_memory(plan: MemoryPlan, *, ax: Axes | None = None) -> Axes:
     RocksDB needs at least 544.0 MiB for 4 instances, most of it for memtables:
     512.0 MiB
     """
-    return draw_memory(ax, [_bar_of(plan)], _needs(plan), _inside(plan))
+    return draw_bars(ax, [_bar_of(plan)], _needs(plan), _inside(plan))
 
 
 def plot_measured(parts: MemoryParts, *, ax: Axes | None = None) -> Axes:
@@ -59,7 +59,7 @@ def plot_measured(parts: MemoryParts, *, ax: Axes | None = None) -> Axes:
         bars, notes = [_bar_of(parts.plan), *bars], [*_inside(parts.plan), *notes]
         said = f"{_needs(parts.plan)}; "
     said += f"{format_bytes(parts.total_bytes)} measured in this process"
-    return draw_memory(ax, bars, said, notes)
+    return draw_bars(ax, bars, said, notes)
 
 
 def plot_terms(terms: Records[MemoryTerm], *, ax: Axes | None = None) -> Axes:
@@ -74,7 +74,7 @@ def plot_terms(terms: Records[MemoryTerm], *, ax: Axes | None = None) -> Axes:
         Bar(term.term, (part_of(term, "total_bytes", term.term),), _times(term)) for term in terms
     ]
     total = sum(term.total_bytes or 0 for term in terms)
-    return draw_memory(ax, bars, f"The formula's terms come to {format_bytes(total)}", [])
+    return draw_bars(ax, bars, f"The formula's terms come to {format_bytes(total)}", [])
 
 
 def plot_process(process: ProcessMemory, *, ax: Axes | None = None) -> Axes:
@@ -85,7 +85,7 @@ def plot_process(process: ProcessMemory, *, ax: Axes | None = None) -> Axes:
         parts.append(BarPart("others' share of pages (RSS)", rss - pss))
     who = "This process" if process.pid == "self" else f"Process {process.pid}"
     said = f"{who} has {format_bytes(rss)} in memory, {format_bytes(pss)} by its share"
-    return draw_memory(ax, [Bar(who, tuple(parts))], said, [])
+    return draw_bars(ax, [Bar(who, tuple(parts))], said)
 
 
 def _bar_of(plan: MemoryPlan) -> Bar:
@@ -196,7 +196,7 @@ def plot_spark_memory(memory: SparkMemory, *, ax: Axes | None = None) -> Axes:
     )
     lacks = memory.total_pss_bytes is None
     whys = [f"total: {memory.unknown['total_pss_bytes']}"] if lacks else []
-    return draw_memory(ax, bars, said, [*whys, _INSIDE_JAVA])
+    return draw_bars(ax, bars, said, [*whys, _INSIDE_JAVA])
 
 
 def plot_java(java: JavaMemory, *, ax: Axes | None = None) -> Axes:
@@ -208,7 +208,7 @@ def plot_java(java: JavaMemory, *, ax: Axes | None = None) -> Axes:
     )
     most = f"the heap may grow to {format_bytes(java.heap_max_bytes)}"
     mapped = f"mapped files, of which any part may be in memory: {format_bytes(java.mapped_bytes)}"
-    return draw_memory(ax, [_java_bar(java, f"Java {java.pid}")], said, [f"{most}; {mapped}"])
+    return draw_bars(ax, [_java_bar(java, f"Java {java.pid}")], said, [f"{most}; {mapped}"])
 
 
 def plot_workers(workers: WorkersMemory, *, ax: Axes | None = None) -> Axes:
@@ -219,7 +219,7 @@ def plot_workers(workers: WorkersMemory, *, ax: Axes | None = None) -> Axes:
         parts.append(BarPart("shared pages, once more for each (RSS)", shared))
     number = "unknown" if workers.num_workers is None else counted(workers.num_workers, "workers")
     said = f"Python workers take {format_bytes(workers.pss_bytes)} together: {number}"
-    return draw_memory(ax, [Bar("workers", tuple(parts))], said, [])
+    return draw_bars(ax, [Bar("workers", tuple(parts))], said)
 
 
 def plot_query_state(state: QueryState, *, ax: Axes | None = None) -> Axes:
@@ -234,7 +234,7 @@ def plot_query_state(state: QueryState, *, ax: Axes | None = None) -> Axes:
     ]
     stores = "unknown stores" if state.num_stores is None else counted(state.num_stores, "stores")
     said = f"State takes {format_bytes(whole)} in RocksDB by Spark's estimate: {stores}"
-    return draw_memory(ax, bars, said, [])
+    return draw_bars(ax, bars, said)
 
 
 def plot_executors(executors: Records[ExecutorMemory], *, ax: Axes | None = None) -> Axes:

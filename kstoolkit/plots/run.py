@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter
 
 from kstoolkit.events.event import REASONS
 from kstoolkit.pipeline.batches import NOT_KEPT
@@ -15,17 +15,17 @@ from kstoolkit.plots.axes import (
     few_of,
     in_counts,
     in_seconds,
+    new_axes,
     shown,
 )
 from kstoolkit.plots.marks import (
     MOST_ROWS,
-    Row,
-    RowPart,
+    Bar,
+    BarPart,
     Steps,
     Strip,
-    draw_rows,
+    draw_bars,
     draw_strips,
-    row_axes,
     strip_axes,
 )
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK, PARTS
@@ -168,43 +168,42 @@ def plot_run(run: Run, *, ax: Axes | None = None) -> Axes:
 
 def plot_summary(summary: RunSummary, *, ax: Axes | None = None) -> Axes:
     """Return a run's sums on a logarithmic scale: events, late ones, dead letters by reason."""
-    rows = [
-        _summary_row("events", summary.events, 0),
-        _summary_row("records into the shuffle", summary.counters_in, 0),
-        _summary_row("changelog records", summary.changelog_records, 0),
+    bars = [
+        _summary_bar("events", summary.events, 0),
+        _summary_bar("records into the shuffle", summary.counters_in, 0),
+        _summary_bar("changelog records", summary.changelog_records, 0),
     ]
-    rows += [_summary_row(f"late for {each}", late, 1) for each, late in summary.late.items()]
-    rows += _by_reason(summary.dead_letters)
-    rows.append(_summary_row("findings reported", summary.findings, 3))
-    axes = draw_rows(ax, rows, log=True, longest_name=64)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    bars += [_summary_bar(f"late for {each}", late, 1) for each, late in summary.late.items()]
+    bars += _by_reason(summary.dead_letters, "dead letters")
+    bars.append(_summary_bar("findings reported", summary.findings, 3))
     late, dead = sum(summary.late.values()), sum(summary.dead_letters.values())
     events = format_count(summary.events)
     seen = f"{events} events: {format_count(late)} late, {format_count(dead)} dead letters"
     seen += f", {format_count(summary.findings)} findings"
-    return captioned(axes, seen, x="records (logarithmic)")
+    x = "records (logarithmic)"
+    axes = draw_bars(ax, bars, seen, x=x, printed=format_count, longest=64)
+    axes.set_xscale("symlog", linthresh=1)
+    axes.set_xlim(0, max(bar.sum for bar in bars) ** 1.3 + 8)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
+    return axes
 
 
 def plot_dead_letters(letters: DeadLetters, *, ax: Axes | None = None) -> Axes:
     """Return how many records could not be counted, by reason, the most frequent first."""
-    rows = _by_reason(letters.by_reason, None)
-    if not rows:
-        return empty(row_axes(ax), "no dead letters", "No dead letters")
-    axes = draw_rows(ax, rows, longest_name=64)
-    in_counts(axes.xaxis)
-    seen = f"{counted(len(letters), 'dead letters')} for {counted(len(rows), 'reasons')}"
-    return captioned(axes, seen, x="records")
+    bars = _by_reason(letters.by_reason)
+    if not bars:
+        return empty(new_axes(ax), "no dead letters", "No dead letters")
+    seen = f"{counted(len(letters), 'dead letters')} for {counted(len(bars), 'reasons')}"
+    return draw_bars(ax, bars, seen, x="records", printed=format_count, longest=64)
 
 
-def _by_reason(letters: Mapping[str, int], kind: str | None = "dead letters") -> list[Row]:
+def _by_reason(letters: Mapping[str, int], kind: str = "") -> list[Bar]:
     ranked = sorted(letters.items(), key=lambda each: (-each[1], each[0]))
-    return [_summary_row(REASONS.get(name, name), number, 5, kind) for name, number in ranked]
+    return [_summary_bar(REASONS.get(name, name), number, 5, kind) for name, number in ranked]
 
 
-def _summary_row(name: str, number: int, place: int, kind: str | None = None) -> Row:
-    part = RowPart(size=number, color=PARTS[place], name=kind)
-    return Row(name, (part,), format_count(number))
+def _summary_bar(name: str, number: int, place: int, kind: str = "") -> Bar:
+    return Bar(name, (BarPart(kind, number, color=PARTS[place]),))
 
 
 def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
@@ -275,21 +274,20 @@ def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
         behind = f"{counted(lag.lag_records, 'records')} behind"
     seen = f"{shown(lag.reader, 60)}, {lag.state}: {behind}"
     if not largest:
-        return empty(row_axes(ax), f"lag unknown: {shown(lag.why or 'not told', 100)}", seen)
-    axes = draw_rows(ax, [_lag_row(each) for each in largest])
-    in_counts(axes.xaxis)
-    return captioned(axes, seen, x="records that wait", notes=_lag_notes(lag, known))
+        return empty(new_axes(ax), f"lag unknown: {shown(lag.why or 'not told', 100)}", seen)
+    bars, notes = [_lag_bar(each) for each in largest], _lag_notes(lag, known)
+    return draw_bars(ax, bars, seen, notes, "records that wait", printed=format_count)
 
 
-def _lag_row(each: LagOfPartition) -> Row:
+def _lag_bar(each: LagOfPartition) -> Bar:
     falls_behind = each.unknown.get("catch_up_seconds", "").startswith("never")
     color, name = (FLAGGED, "never caught up with") if falls_behind else (COUNTED, "waiting")
-    waiting = RowPart(size=each.lag_records or 0, color=color, name=name)
-    gone = RowPart(size=each.gone_records, color=f"{INK}55", name="gone unread")
+    waiting = BarPart(name, each.lag_records or 0, color=color)
+    gone = BarPart("gone unread", each.gone_records, color=f"{INK}55")
     said, _time, _read, _come, until = each.cells()[4:]
     if each.lag_records and each.catch_up_seconds is not None:
         said = f"{said}, caught up in {until}"
-    return Row(f"{each.topic} {each.partition}", (waiting, gone), said)
+    return Bar(f"{each.topic} {each.partition}", (waiting, gone), said=said)
 
 
 def _lag_notes(lag: TopicLag, known: list[LagOfPartition]) -> list[str]:

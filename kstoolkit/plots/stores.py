@@ -28,14 +28,13 @@ from kstoolkit.plots.axes import (
 )
 from kstoolkit.plots.marks import (
     MOST_ROWS,
-    Row,
-    RowPart,
+    Bar,
+    BarPart,
     Steps,
     Strip,
-    draw_rows,
+    draw_bars,
     draw_strips,
-    rest_row,
-    row_axes,
+    rest_bar,
     strip_axes,
 )
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, PARTS
@@ -77,23 +76,19 @@ def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -
     ranked = sorted(stores, key=lambda each: -each.size_bytes)
     chosen, rest = ranked[:MOST_ROWS], ranked[MOST_ROWS:]
     if not chosen:
-        return empty(row_axes(ax), "no stores", "No stores")
-    rows = [*map(_store_row, chosen, _store_names(chosen))]
+        return empty(new_axes(ax), "no stores", "No stores")
+    bars = [*map(_store_bar, chosen, _store_names(chosen))]
     if rest:
-        size = sum(each.size_bytes for each in rest)
         others = f"{format_count(len(rest))} others together"
-        rows.append(rest_row(others, size, rows, format_bytes(size)))
-    axes = draw_rows(ax, rows, longest_name=40)
-    in_bytes(axes.xaxis)
+        bars.append(rest_bar(others, sum(each.size_bytes for each in rest), bars, format_bytes))
     notes = few_of("the largest {} of {} stores", MOST_ROWS, len(ranked))
-    return captioned(axes, _stores_seen(ranked), x="size of the store's files", notes=notes)
+    return draw_bars(ax, bars, _stores_seen(ranked), notes, "size of the store's files", longest=40)
 
 
-def _store_row(found: FoundStore, name: str) -> Row:
+def _store_bar(found: FoundStore, name: str) -> Bar:
     color = PARTS[_ENGINES.index(found.engine)]
-    part = RowPart(size=found.size_bytes, color=color, name=found.engine)
-    locked = ", open elsewhere" if found.is_locked else ""
-    return Row(name, (part,), f"{format_bytes(found.size_bytes)}{locked}")
+    part = BarPart(found.engine, found.size_bytes, color=color)
+    return Bar(name, (part,), ", open elsewhere" if found.is_locked else "")
 
 
 def _store_names(stores: Sequence[FoundStore]) -> list[str]:
@@ -151,16 +146,14 @@ def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None
         message = f"Growth by {by!r} makes no plot."
         raise ConfigurationError(message, hint=f"Give one of {', '.join(uses)}.")
     chosen = by or next((name for name in _GROWTH_BY if uses[name]), "key")
-    rows, notes = _rows(growth, chosen, uses[chosen])
+    bars, notes = _bars(growth, chosen, uses[chosen])
     seen = _growth_seen(growth, chosen)
-    if not rows:
+    if not bars:
         why = growth.unknown.get(_plural(chosen))
-        return empty(row_axes(ax), f"no {_plural(chosen)}" + (f": {why}" if why else ""), seen)
-    axes = draw_rows(ax, rows)
-    in_bytes(axes.xaxis)
+        return empty(new_axes(ax), f"no {_plural(chosen)}" + (f": {why}" if why else ""), seen)
     x = f"keys and values before compression, by {chosen}"
     x = "size of the segment's files, by its start, UTC" if chosen == "segment" else x
-    return captioned(axes, seen, x=x, notes=wrapped(notes))
+    return draw_bars(ax, bars, seen, notes, x)
 
 
 def _uses(growth: Growth) -> dict[str, Sequence[Any]]:
@@ -177,20 +170,20 @@ def _plural(name: str) -> str:
     return f"{name}es" if name == "prefix" else f"{name}s"
 
 
-def _rows(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Row], list[str]]:
-    """Return a row each, those of time in its order, and what is to be said below."""
+def _bars(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Bar], list[str]]:
+    """Return a bar each, those of time in its order, and what is to be said below."""
     in_order = by in {"segment", "window"}
     largest = sorted(uses, key=lambda each: -_bytes(each, by))[:MOST_ROWS]
     shown_uses = sorted(largest, key=lambda each: each.start_ms) if in_order else largest
-    rows = [_use_row(growth, by, each) for each in shown_uses]
+    bars = [_use_bar(growth, by, each) for each in shown_uses]
     notes = []
     if len(largest) < len(uses):
         what = _plural(by) if by in _GROWTH_BY else f"values of {by}"
         notes.append(f"the largest {MOST_ROWS} of {format_count(len(uses))} {what}")
     whole = sum(_bytes(each, by) for each in uses) if by == "segment" else growth.data_bytes
     rest = whole - sum(_bytes(each, by) for each in largest)
-    if rows and rest > 0 and by != "age":
-        rows.append(rest_row("all others together", rest, rows, format_bytes(rest)))
+    if bars and rest > 0 and by != "age":
+        bars.append(rest_bar("all others together", rest, bars, format_bytes))
     if by == "age":
         notes.append(_aged(uses))
     notes += _mixed(growth, by, uses)
@@ -198,7 +191,7 @@ def _rows(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Row], list
     if not is_judged and by in {"segment", "window", "age"}:
         why = growth.horizon.unknown.get("kept_from_ms", "not told")
         notes.append(f"what is past its retention: unknown ({why})")
-    return rows, notes
+    return bars, notes
 
 
 def _mixed(growth: Growth, by: str, uses: Sequence[Any]) -> list[str]:
@@ -217,17 +210,16 @@ def _bytes(use: Any, by: str) -> int:
     return int(use.size_bytes if by == "segment" else use.data_bytes)
 
 
-def _use_row(
+def _use_bar(
     growth: Growth, by: str, use: SegmentUse | WindowUse | PrefixUse | KeyUse | Age
-) -> Row:
-    size = _bytes(use, by)
-    said = f"{format_bytes(size)}, {counted(use.num_rows, 'rows')}"
+) -> Bar:
+    size, rows = _bytes(use, by), f", {counted(use.num_rows, 'rows')}"
     if by not in {"segment", "window", "age"}:
-        return Row(_use_name(use, by), (RowPart(size=size, color=COUNTED),), said)
+        return Bar(_use_name(use, by), (BarPart("", size),), rows)
     what = "past the watermark" if _by_watermark(growth, by, [use]) else "past its retention"
     looks = {None: (PARTS[4], "unknown whether it is past"), True: (FLAGGED, what)}
     color, name = looks.get(_is_past(growth, by, use), (COUNTED, "kept"))
-    return Row(_use_name(use, by), (RowPart(size=size, color=color, name=name),), said)
+    return Bar(_use_name(use, by), (BarPart(name, size, color=color),), rows)
 
 
 def _aged(uses: Sequence[Age]) -> str:
@@ -389,19 +381,16 @@ def plot_store_diff(diff: StoreDiff, *, ax: Axes | None = None) -> Axes:
 
     The differences themselves are not read: it works on a closed comparison too.
     """
-    rows = []
-    for name, sign, color in _CHANGES:
-        number = getattr(diff, name)
-        part = RowPart(size=number, color=color)
-        rows.append(Row(f"{sign} {name}", (part,), format_count(number)))
-    axes = draw_rows(ax, rows)
-    in_counts(axes.xaxis)
+    bars = [
+        Bar(f"{sign} {name}", (BarPart("", getattr(diff, name), color=color),))
+        for name, sign, color in _CHANGES
+    ]
     differ = diff.added + diff.removed + diff.changed
     first, second = (shown(name, 20) for name in diff.names)
     some = format_count(differ) if differ else "none"
     seen = f"{first} to {second}: {some} of {counted(differ + diff.equal, 'rows')} differ"
     notes = [f"equal: {counted(diff.equal, 'rows')}, not drawn"]
-    return captioned(axes, seen, x="rows", notes=notes)
+    return draw_bars(ax, bars, seen, notes, "rows", printed=format_count)
 
 
 _MOST_SEGMENTS = 400
@@ -473,9 +462,7 @@ def _notes(kinds: dict[str, list[SegmentState]]) -> list[str]:
 def plot_lag(lag: Lag, *, ax: Axes | None = None) -> Axes:
     """Return how many records a standby is behind its changelog; the title says how long."""
     number = counted(lag.records, "records")
-    part = RowPart(size=lag.records, color=FLAGGED)
-    axes = draw_rows(ax, [Row("to be read", (part,), number)])
-    in_counts(axes.xaxis)
+    bars = [Bar("to be read", (BarPart("", lag.records, color=FLAGGED),), said=number)]
     if not lag.records:
         seen = "The standby holds all that its changelog tells"
     elif lag.seconds is None:
@@ -483,7 +470,7 @@ def plot_lag(lag: Lag, *, ax: Axes | None = None) -> Axes:
         seen = f"The standby is {number} behind; for how long is unknown ({why})"
     else:
         seen = f"The standby is {number} and {in_seconds(lag.seconds)} behind"
-    return captioned(axes, seen, x="records of the changelog")
+    return draw_bars(ax, bars, seen, x="records of the changelog", printed=format_count)
 
 
 def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:

@@ -23,27 +23,25 @@ from kstoolkit.plots.axes import (
     empty,
     few_of,
     head,
-    in_counts,
     in_time,
     legend_name,
     new_axes,
     shown,
 )
 from kstoolkit.plots.marks import (
+    Bar,
+    BarPart,
     Bars,
     Marks,
-    Row,
-    RowPart,
     Steps,
     Strip,
     bars_of,
-    draw_rows,
+    draw_bars,
     draw_strips,
     marks_of,
     name_rows,
     notes_of,
-    rest_row,
-    row_axes,
+    rest_bar,
     spans_of,
     strip_axes,
 )
@@ -268,28 +266,28 @@ def plot_users(frame: pd.DataFrame, *, top: int = _MOST_USERS, ax: Axes | None =
         raise ConfigurationError(message, hint=f"Give 1 to {2 * _MOST_USERS}.")
     first = frame.nlargest(top, "score", keep="first")
     if first.empty:
-        return empty(row_axes(ax), "no users", "No users")
+        return empty(new_axes(ax), "no users", "No users")
     surprise = -first[_CHANCE] if _CHANCE in first.columns else first["score"] * 0
     found = FOUND_COUNTS * surprise.fillna(0).clip(0, MOST_FOUND)
     rows = zip(first[list(_NEEDED)].to_numpy().tolist(), found, strict=True)
-    axes = draw_rows(ax, [_row(row, each) for row, each in rows])
+    bars = [_bar(row, each) for row, each in rows]
     left_out = len(frame) - len(first)
     notes = [f"{format_count(left_out)} users with lower scores are left out"] if left_out else []
     best, scores = first.iloc[0], counted(len(frame), "scores")
     seen = f"Highest of {scores}: {shown(str(best['user']))}, {best['score']:.1f}"
-    return captioned(axes, seen, x="score: volume + burst + mix + finding", notes=notes)
+    x = "score: volume + burst + mix + finding"
+    return draw_bars(ax, bars, seen, notes, x, printed="{:.1f}".format)
 
 
-def _row(told: list[Any], found: float) -> Row:
+def _bar(told: list[Any], found: float) -> Bar:
     user, score, events, busiest, mix = told
     rare = (-np.log10(busiest), -np.log10(mix), found)
     sizes = (max(score - sum(rare), 0.0), *rare)
     parts = tuple(
-        RowPart(size=float(size), color=color, name=name)
+        BarPart(name, float(size), color=color)
         for size, name, color in zip(sizes, _TERMS, PARTS, strict=False)
     )
-    said = f"{score:.1f}, {format_count(events)} events"
-    return Row(str(user), parts, said)
+    return Bar(str(user), parts, said=f"{score:.1f}, {format_count(events)} events")
 
 
 def plot_counts(counts: UserCounts, *, ax: Axes | None = None) -> Axes:
@@ -322,15 +320,14 @@ def plot_many_counts(found: Records[UserCounts], *, ax: Axes | None = None) -> A
 def _actions(ranked: list[tuple[str, int]], seen: str, ax: Axes | None) -> Axes:
     chosen, rest = ranked[:_MOST_ACTIONS], ranked[_MOST_ACTIONS:]
     if not chosen:
-        return empty(row_axes(ax), "no counts", seen)
-    rows = [Row(name, (RowPart(size=count),), format_count(count)) for name, count in chosen]
+        return empty(new_axes(ax), "no counts", seen)
+    bars = [Bar(name, (BarPart("", count),)) for name, count in chosen]
     if rest:
         left = sum(count for _, count in rest)
-        others = f"{format_count(len(rest))} others together"
-        rows.append(rest_row(others, left, rows, format_count(left)))
-    axes = draw_rows(ax, rows)
-    in_counts(axes.xaxis)
-    return captioned(axes, seen, x="events")
+        bars.append(
+            rest_bar(f"{format_count(len(rest))} others together", left, bars, format_count)
+        )
+    return draw_bars(ax, bars, seen, x="events", printed=format_count)
 
 
 def _over_time(found: Records[UserCounts], ax: Axes | None) -> Axes:
