@@ -238,19 +238,20 @@ EXPIRE = optional(
 )
 
 
-def expire_given(expire: str | None) -> dict[str, str] | None:
-    """Return how long counts stay, by window."""
-    if expire is None:
+def lengths_given(option: str, told: str | None) -> dict[Any, str] | None:
+    """Return a length of time for each window that is named.
+
+    >>> lengths_given("--retention", "1 minute=2 days, 5 minutes every 1 minute=1 week")
+    {'1 minute': '2 days', '5 minutes every 1 minute': '1 week'}
+    """
+    if told is None:
         return None
-    pairs = [part.partition("=") for part in expire.split(",")]
-    if not all(window.strip() and length.strip() for window, _, length in pairs):
-        message = f"--expire {expire!r} does not say how long the counts of each window stay."
+    parts = [part.partition("=") for part in told.split(",")]
+    named = {window.strip(): length.strip() for window, _, length in parts}
+    if len(named) < len(parts) or not all(map(all, named.items())):
+        message = f"{option} {told!r} does not name each window once, with a duration."
         raise ConfigurationError(message, hint="Write '1 minute=7 days, 1 hour=1 year'.")
-    given = {window.strip(): length.strip() for window, _, length in pairs}
-    if len(given) < len(pairs):
-        message = f"--expire {expire!r} names a window twice."
-        raise ConfigurationError(message, hint="Give each window one length.")
-    return given
+    return named
 
 
 def choice_given(user: str | None, action: str | None, since: str | int | None) -> Choice:

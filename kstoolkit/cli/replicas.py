@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.metrics import ReplicaCollector
     from kstoolkit.replica.records import Lag
     from kstoolkit.replica.windowstore import Standby, WindowStore
-    from kstoolkit.units import Duration
-    from kstoolkit.windows import Window
 
 
 def _keep_up(
@@ -119,7 +117,7 @@ def restore(
     if every is not None and not follow:
         message = "--every says how often to look for what is new, but --follow is missing."
         raise ConfigurationError(message, hint="Add --follow, or leave --every out.")
-    keep = None if retention is None else kept(retention)
+    keep = options.lengths_given("--retention", retention)
     from kstoolkit.replica.windowstore import WindowStore  # noqa: PLC0415 - loads RocksDB
 
     source = changelog_source(changelog, kafka_config)
@@ -163,23 +161,7 @@ def _serving(port: int | None, *, quiet: bool) -> Iterator[ReplicaCollector | No
         yield collector
 
 
-def kept(retention: str) -> dict[Duration | Window, Duration]:
-    """Return how long each kind of window is kept, of a text with commas between.
-
-    >>> kept("1 minute=2 days, 5 minutes every 1 minute=1 week")
-    {'1 minute': '2 days', '5 minutes every 1 minute': '1 week'}
-    """
-    parts = [part.partition("=") for part in retention.split(",")]
-    named: dict[Duration | Window, Duration] = {
-        window.strip(): duration.strip() for window, _, duration in parts
-    }
-    if len(named) < len(parts) or not all(map(all, named.items())):
-        message = f"--retention {retention!r} does not name each window once, with a duration."
-        raise ConfigurationError(message, hint="Write '1 minute=2 days,1 hour=30 days'.")
-    return named
-
-
-def _warn_of_unknown(keep: Iterable[Duration | Window], windows: tuple[str, ...]) -> None:
+def _warn_of_unknown(keep: Iterable[str], windows: tuple[str, ...]) -> None:
     known = {as_window(window).size_ms for window in windows}
     for window in keep:
         if as_window(window).size_ms not in known:

@@ -18,7 +18,7 @@ from kstoolkit.cli.options import (
     Format,
     argument,
     by_given,
-    expire_given,
+    lengths_given,
     optional,
     required,
     settings_in,
@@ -478,7 +478,7 @@ def compact(
     """
     from kstoolkit.pipeline.tidying import compact_run  # noqa: PLC0415 - loads Arrow
 
-    done = compact_run(out, expire_given(expire))
+    done = compact_run(out, lengths_given("--expire", expire))
     if as_json:
         told = {kind: asdict(result) for kind, result in done.items()}
         print_json([told.pop("changelog", {}) | {"beside": told}])

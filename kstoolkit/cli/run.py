@@ -164,7 +164,7 @@ def run(
             retention=retention,
             min_count=min_count,
             lateness=lateness,
-            expire=options.expire_given(expire),
+            expire=options.lengths_given("--expire", expire),
         ),
         rules=rules,
         alert_to=[*(alert_to or ()), *(() if rules is None else load_alerts(rules))],

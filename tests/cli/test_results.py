@@ -197,9 +197,9 @@ def test_what_is_to_expire_is_said_by_window(tmp_path: Path) -> None:
     ("expire", "why"),
     [
         ("5 minutes=1 day", "5 minutes"),
-        ("1 minute", "does not say how long"),
+        ("1 minute", "does not name each window once"),
         ("1 minute=soon", "soon"),
-        ("1 minute=7 days,1 minute=8 days", "names a window twice"),
+        ("1 minute=7 days,1 minute=8 days", "does not name each window once"),
         ("1 minute=0 s", "not positive"),
     ],
 )
