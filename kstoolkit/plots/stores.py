@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.moments import moment_of
+from kstoolkit.moments import moment_text
 from kstoolkit.plots.axes import (
     captioned,
     days,
@@ -32,8 +32,11 @@ from kstoolkit.plots.marks import (
     BarPart,
     Steps,
     Strip,
+    bars_of,
     draw_bars,
     draw_strips,
+    marks_of,
+    notes_of,
     rest_bar,
     strip_axes,
 )
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-_DAY_MS = 86_400_000
+_HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 _ENGINES = ("kafka-streams", "spark", "kstoolkit", "rocksdb")
 
 
@@ -227,7 +230,7 @@ def _aged(uses: Sequence[Age]) -> str:
     if not uses or uses[0].clock == "timestamp":
         return "rows that were not updated for so long; each includes those below it"
     at, by = uses[0].judged_at_ms, uses[0].judged_by
-    since = by if at is None else f"{by}, {_moment(at)} UTC"
+    since = by if at is None else f"{by}, {moment_text(at)}"
     return f"ended so long before {since}; each includes those below it"
 
 
@@ -257,21 +260,13 @@ def _is_past(growth: Growth, by: str, use: Any) -> bool | None:
 
 def _use_name(use: Any, by: str) -> str:
     if by in {"segment", "window"}:
-        return _moment(use.start_ms)
+        return moment_text(use.start_ms).removesuffix(" UTC")
     if by == "prefix":
         return f"{use.prefix}…"
     if by == "age":
         length = format_duration(use.not_updated_for_ms)
         return f"not for {length}" if use.clock == "timestamp" else f"ended {length} ago"
     return str(use.key)
-
-
-def _moment(epoch_ms: int) -> str:
-    try:
-        moment = moment_of(epoch_ms)
-    except OverflowError:  # no date that there can be
-        return format_count(epoch_ms)
-    return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 def _growth_seen(growth: Growth, by: str) -> str:
@@ -283,7 +278,6 @@ def _growth_seen(growth: Growth, by: str) -> str:
     return f"{shown(growth.store)}: {rows} rows{expired}, {size} of keys and values{inside}"
 
 
-_MOST_BARS = 300
 _READ = 100_000
 _SIZES = 30
 
@@ -324,35 +318,19 @@ def _read(rows: Rows, limit: int | None) -> tuple[Integers, Integers, bool]:
 
 def _draw_windows(axes: Axes, name: str, starts_ms: Integers, notes: list[str]) -> None:
     starts, counts = np.unique(starts_ms, return_counts=True)
-    group = 1
-    edges_ms, heights = _windows(starts, counts)
-    if heights.size > _MOST_BARS:
-        group = -(-heights.size // _MOST_BARS)
-        heights = np.maximum.reduceat(heights, np.arange(0, heights.size, group))
-        edges_ms = np.append(edges_ms[:-1:group], edges_ms[-1])
-        notes.append(f"{heights.size} bars: each is the highest of {format_count(group)} windows")
-    axes.stairs(heights, days(edges_ms), fill=True, color=COUNTED, linewidth=0)
-    axes.set_ylim(0, 1.08 * heights.max())
+    # How long a window is, rows do not say: the nearest two are so far apart.
+    apart_ms = int(np.diff(starts).min()) if starts.size > 1 else _HOUR_MS
+    bars = bars_of(starts, counts, apart_ms)
+    axes.stairs(bars.heights, days(bars.edges_ms), fill=True, color=COUNTED, linewidth=0)
+    axes.set_ylim(0, 1.08 * counts.max())
     in_time(axes.xaxis)
     in_counts(axes.yaxis)
     most = int(np.argmax(counts))
     when = np.datetime_as_string(starts[most].astype("datetime64[ms]"), unit="m").replace("T", " ")
     seen = f"{name}: {counted(starts_ms.size, 'rows')} in {counted(starts.size, 'windows')}"
     seen += f", most ({format_count(counts[most])}) in that of {when}"
+    notes += notes_of(bars, marks_of(starts, counts, (), apart_ms))
     captioned(axes, seen, x="start of window, UTC", y="rows", notes=notes)
-
-
-def _windows(starts: Integers, counts: Integers) -> tuple[Integers, Integers]:
-    """Return bars from the first window to the last: their edges, and their rows.
-
-    Windows are as far apart as the nearest two are, unless that would make too many of them.
-    """
-    apart = int(np.diff(starts).min()) if starts.size > 1 else 3_600_000
-    apart = max(apart, -(-int(starts[-1] - starts[0]) // (_MOST_BARS * 1_000)), 1)
-    place = (starts - starts[0]) // apart
-    heights = np.zeros(int(place[-1]) + 1, np.int64)
-    np.add.at(heights, place, counts)
-    return starts[0] + np.arange(heights.size + 1) * apart, heights
 
 
 def _draw_sizes(axes: Axes, name: str, sizes_bytes: Integers, notes: list[str]) -> None:
