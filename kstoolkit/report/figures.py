@@ -43,7 +43,7 @@ _LONGEST_LABEL = 300
 
 
 # Text stays text: no glyphs in the file, and a reader can select and search it.
-_STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "report", "svg.image_inline": True}
+_STYLE = {"svg.fonttype": "none", "svg.image_inline": True}
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _REFERENCE = re.compile(r"#([\w-]+)")
@@ -60,7 +60,8 @@ def _svg_of(figure: Figure, *, name: str, label: str) -> Html:
     brings a face of its own keeps all its colours.
     """
     target = io.StringIO()
-    with rc_context(_STYLE), warnings.catch_warnings():
+    salted: Any = _STYLE | {"svg.hashsalt": name}  # so that no two figures have one id
+    with rc_context(salted), warnings.catch_warnings():
         # The browser has its own fonts, and may well have the glyph.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         figure.savefig(target, format="svg", metadata=_NO_METADATA, facecolor="auto")
@@ -79,7 +80,8 @@ def _svg_of(figure: Figure, *, name: str, label: str) -> Html:
         node.text = node.text if node.tag in {"text", "tspan"} else None
     used = set(_REFERENCE.findall(ET.tostring(root, encoding="unicode")))
     for node in root.iter():
-        _rename(node, name, used)
+        if node.get("id") not in used:
+            node.attrib.pop("id", None)
     width = figure.get_size_inches()[0] * _PX_AN_INCH
     root.attrib = {
         "viewBox": root.attrib["viewBox"],
@@ -107,15 +109,6 @@ def _styled(value: str, colors: dict[str, str]) -> str:
     if colors:
         value = _BLACK.sub("currentColor", value)
     return _FONT.sub("", value)
-
-
-def _rename(node: ET.Element, name: str, used: set[str]) -> None:
-    own = node.attrib.pop("id", None)
-    for key, value in node.attrib.items():
-        if (key == "href" and value.startswith("#")) or "url(#" in value:
-            node.attrib[key] = _REFERENCE.sub(rf"#{name}-\1", value)
-    if own in used:
-        node.attrib["id"] = f"{name}-{own}"
 
 
 def _local(name: str) -> str:
