@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
+from kstoolkit.errors import InputError, KstoolkitError
 from kstoolkit.markup import Html, isolated, joined, text
 from kstoolkit.records import Record, Records, counted
 from kstoolkit.report.figures import plotted
@@ -28,7 +28,6 @@ from kstoolkit.report.frames import (
 from kstoolkit.report.page import LONGEST_TITLE, ReportPart, Section, joint, keyed, living, renamed
 from kstoolkit.report.tables import nothing, shown_path
 from kstoolkit.rocksdb.lab.results import Comparison, LevelWork, Moment, Trial
-from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.growth import growth
@@ -236,36 +235,18 @@ class _ToldTrials(Comparison):
 
 
 def read_comparison(path: Path) -> Comparison:
-    """Return the comparison that a file holds: a trial a line, or ``Comparison.to_dict()``."""
-    told = _objects(path)
-    rows = told[0].get("trials", told)
+    """Return the comparison that a file holds, a trial a line."""
     try:
-        trials = Records([_record(Trial, row) for row in rows], "trials")
+        lines = path.read_text(encoding="utf-8").splitlines()
+        told = [dict(json.loads(line)) for line in lines if line.strip()]
+        trials = Records([_record(Trial, row) for row in told], "trials")
         series = Records([_record(Moment, each) for each in _listed(told, "series")], "moments")
         levels = Records([_record(LevelWork, each) for each in _listed(told, "levels")], "levels")
-        of = told[0].get("workload")
-        workload = None
-        if of is not None:
-            workload = Workload(**of, rows=() if of["kind"] == REPLAYED else None)
-    except (TypeError, KeyError, AttributeError, ConfigurationError) as error:
+    except (TypeError, ValueError, AttributeError) as error:
         raise _no_comparison(path) from error
-    if workload is None:
-        return _ToldTrials(trials, series, levels)
-    return Comparison(workload, trials.rows, series, levels)
-
-
-def _objects(path: Path) -> list[dict[str, Any]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-        try:
-            found = [json.loads(text)]
-        except ValueError:
-            found = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except ValueError as error:
-        raise _no_comparison(path) from error
-    if not found or not all(isinstance(each, dict) for each in found):
+    if not trials:
         raise _no_comparison(path)
-    return found
+    return _ToldTrials(trials, series, levels)
 
 
 def _record(kind: type[_Row], told: dict[str, Any]) -> _Row:
