@@ -18,7 +18,7 @@ import typer
 
 from kstoolkit.cli import options
 from kstoolkit.cli.options import argument, hidden, optional, size
-from kstoolkit.cli.stores import moment_given
+from kstoolkit.cli.stores import OTHER_FOLDERS, moment_given
 from kstoolkit.cli.terminal import (
     in_flags,
     left_out_as_notes,
@@ -63,20 +63,13 @@ STORE = argument(
     "several: segments, a level of a replica, snapshots of Spark's state.",
 )
 _FAMILY = optional("NAME", "Only this column family.", "all of them", flag="--column-family")
-_OTHER_FOLDERS = optional(
-    "PATH",
-    "A folder outside PATH with files of the store (db_paths, cf_paths, wal_dir; SSTs of a "
-    "snapshot of Spark's); may be given several times.",
-    "those that the store names",
-    flag="--other-folder",
-)
 _WIDEST_KEY = 24
 
 
 def inspect(
     path: str = STORE,
     family: str | None = _FAMILY,
-    other_folders: list[str] | None = _OTHER_FOLDERS,
+    other_folders: list[str] | None = OTHER_FOLDERS,
     _scratch: str | None = options.SCRATCH,
     as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
@@ -105,7 +98,7 @@ def inspect(
 def levels(
     path: str = STORE,
     family: str | None = _FAMILY,
-    other_folders: list[str] | None = _OTHER_FOLDERS,
+    other_folders: list[str] | None = OTHER_FOLDERS,
     _scratch: str | None = options.SCRATCH,
     as_json: bool = options.AS_JSON,
 ) -> None:

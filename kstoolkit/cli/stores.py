@@ -70,7 +70,8 @@ FAMILY = optional(
 )
 OTHER_FOLDERS = optional(
     "PATH",
-    "A folder elsewhere with files of the store; may be given several times.",
+    "A folder outside PATH with files of the store (db_paths, cf_paths, wal_dir; SSTs of a "
+    "snapshot of Spark's); may be given several times.",
     "those that the store names",
     flag="--other-folder",
 )

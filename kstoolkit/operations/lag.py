@@ -643,9 +643,5 @@ class LagWatch:
             return found
         return replace(found, measured_seconds=now.at_seconds - before.at_seconds)
 
-    def partitions(self) -> tuple[LagOfPartition, ...]:
-        """Return what :meth:`look` finds by partition, as metrics take it."""
-        return self.look().partitions
-
     def __repr__(self) -> str:
         return f"LagWatch({self._reader.name})"

@@ -220,7 +220,7 @@ class _RunLag:
         try:
             if self._watch is None:
                 self._watch = LagWatch(self._run, options=self._options)
-            self._found, self._failed = self._watch.partitions(), None
+            self._found, self._failed = self._watch.look().partitions, None
         except Exception as error:  # noqa: BLE001 - raised to whoever waits for this thread
             self._failed = error
 

@@ -5,18 +5,9 @@ workers that Java started are measured; executors said what their peaks were, as
 was told; queries report what they keep as state with each micro-batch. The formula is that of
 RocksDB, for the options that the session's settings give to Spark's state stores.
 
-The parts of Java, and which of them lie inside others:
-
-========================  =======================================================================
-heap, non-heap            measured; committed is what Java asked the system for, used lies inside
-direct buffers            measured; those that Java itself gives out
-netty's memory            measured; taken past Java's own count, by netty's. Arrow's lies inside it
-RocksDB                   Spark's account: what each store that is open in this Java told last
-mapped files              measured, but not how much of it is in memory: part of no sum
-========================  =======================================================================
-
-What none of them counts: threads' stacks, the compiler's and the garbage collector's own tables,
-libraries, what the allocator keeps, and what ``spark.memory.offHeap.enabled`` lets Spark take.
+Which parts of Java lie inside others, :class:`JavaMemory` says. What none of them counts: threads'
+stacks, the compiler's and the garbage collector's own tables, libraries, what the allocator keeps,
+and what ``spark.memory.offHeap.enabled`` lets Spark take.
 """
 
 from __future__ import annotations
