@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kstoolkit.cli import options, stores
-from kstoolkit.cli.options import SHOWN, argument, optional, required, switch
+from kstoolkit.cli.options import SHOWN, argument, optional, required, switch, taking
 from kstoolkit.cli.stores import (
     GivenSide,
     both_sides,
@@ -219,22 +219,9 @@ def _give_differences(found: StoreDiff, to: str | None, *, overwrite: bool, as_j
     note(f"{found.counts}.")
 
 
+@taking(opened_at, but="path")
 def export(
-    path: str = stores.STORE,
-    *,
-    to: str = _TO,
-    overwrite: bool = _OVERWRITE,
-    key_serde: str | None = stores.KEY_SERDE,
-    value_serde: str | None = stores.VALUE_SERDE,
-    kind: str | None = stores.KIND,
-    window_size: str | None = stores.WINDOW_SIZE,
-    family: str | None = stores.FAMILY,
-    version: int | None = stores.VERSION,
-    batch: int | None = stores.BATCH,
-    other_folders: list[str] | None = stores.OTHER_FOLDERS,
-    partition: int | None = stores.PARTITION,
-    kafka_config: str | None = options.KAFKA_CONFIG,
-    _scratch: str | None = options.SCRATCH,
+    path: str = stores.STORE, *, to: str = _TO, overwrite: bool = _OVERWRITE, **told: Any
 ) -> None:
     """Write the rows of a store to a file.
 
@@ -242,34 +229,21 @@ def export(
     """
     from kstoolkit.stores.rows.exporting import export as written_to  # noqa: PLC0415 - loads Arrow
 
-    told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
-    told |= {"key_serde": key_serde, "value_serde": value_serde}
-    told |= {"other_folders": other_folders or None}
-    told |= {"version": version, "batch": batch}
-    with opened_at(path, config=kafka_config, partition=partition, **told) as store:
+    with opened_at(path, **told) as store:
         count = written_to(store, to, overwrite=overwrite)
     say(f"{format_count(count)} rows are in {to}.")
 
 
+@taking(opened_at, but="path")
 def growth(
     path: str = stores.STORE,
     *,
     retention: str | None = _RETENTION,
     now: str | None = _NOW,
-    key_serde: str | None = stores.KEY_SERDE,
-    value_serde: str | None = stores.VALUE_SERDE,
-    kind: str | None = stores.KIND,
-    window_size: str | None = stores.WINDOW_SIZE,
-    family: str | None = stores.FAMILY,
-    version: int | None = stores.VERSION,
-    batch: int | None = stores.BATCH,
-    other_folders: list[str] | None = stores.OTHER_FOLDERS,
     by: list[str] | None = _BY,
     top: int = _TOP,
-    partition: int | None = stores.PARTITION,
-    kafka_config: str | None = options.KAFKA_CONFIG,
-    _scratch: str | None = options.SCRATCH,
     as_json: bool = options.AS_JSON_OBJECT,
+    **told: Any,
 ) -> None:
     """Print who takes a store's room, and why it stays.
 
@@ -278,11 +252,7 @@ def growth(
     """
     from kstoolkit.stores.growth.growth import growth as grown  # noqa: PLC0415 - loads RocksDB
 
-    told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
-    told |= {"key_serde": key_serde, "value_serde": value_serde}
-    told |= {"other_folders": other_folders or None}
-    told |= {"version": version, "batch": batch}
-    with opened_at(path, config=kafka_config, partition=partition, **told) as store:
+    with opened_at(path, **told) as store:
         told_now = moment_given(now)
         found = grown(store, retention=retention, now=told_now, by=by or None, top=top)
     _print_growth(found, as_json=as_json)

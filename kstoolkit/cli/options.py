@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import tempfile
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 
@@ -74,6 +75,27 @@ def number(what: str, default: str = "") -> Any:
 def hidden(flag: str, **bounds: Any) -> Any:
     """Return an option that is taken as before, and no longer shown."""
     return typer.Option(None, flag, hidden=True, **bounds)
+
+
+def taking(
+    other: Callable[..., Any], but: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let a command take, as ``**told``, what another function takes, but for one parameter."""
+
+    def made(command: Callable[..., None]) -> Callable[..., None]:
+        more = [each for each in _parameters(other) if each.name != but]
+        taken = [*_parameters(command), *more]
+        command.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined] # as it reads
+        command.__annotations__ = {each.name: each.annotation for each in taken}
+        return command
+
+    return made
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    kinds, told = get_type_hints(function), inspect.signature(function).parameters.values()
+    named = [each for each in told if each.kind is not each.VAR_KEYWORD]
+    return [each.replace(annotation=kinds[each.name]) for each in named]
 
 
 OUT = argument("OUT", "The output folder of a run.")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any, get_type_hints
+from typing import Any
 
 import typer
 
 from kstoolkit.cli import options
-from kstoolkit.cli.options import Format, Unit, argument, optional, required, switch
+from kstoolkit.cli.options import Format, Unit, argument, optional, required, switch, taking
 from kstoolkit.cli.terminal import print_json
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.windows import Cascade
@@ -214,6 +213,7 @@ def _check_bounded(**told: object) -> None:
             raise ConfigurationError(message, hint="Add --follow, or leave it out.")
 
 
+@taking(run, but="follow")
 def supervise(**told: Any) -> None:
     """Keep counting what arrives, and start again what dies.
 
@@ -231,17 +231,3 @@ def supervise(**told: Any) -> None:
     if told["restarts_per_hour"] is None:
         told["restarts_per_hour"] = _RESTARTS_PER_HOUR
     run(**told, follow=True)
-
-
-def _as_run_takes_them() -> inspect.Signature:
-    """Return the options of ``run``, but for the one that is given here."""
-    kinds = get_type_hints(run)
-    given = inspect.signature(run)
-    others = (each for each in given.parameters.values() if each.name != "follow")
-    taken = [each.replace(annotation=kinds[each.name]) for each in others]
-    return given.replace(parameters=taken, return_annotation=None)
-
-
-_TAKEN = _as_run_takes_them()
-supervise.__signature__ = _TAKEN  # type: ignore[attr-defined] # as inspect reads it
-supervise.__annotations__ = {each.name: each.annotation for each in _TAKEN.parameters.values()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator  # noqa: TC003 - the hints of what commands take are read
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from kstoolkit.cli.options import (
     optional,
     settings_of,
     switch,
+    taking,
 )
 from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, Option
@@ -35,7 +37,7 @@ from kstoolkit.units import format_bytes, format_count
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from kstoolkit.kafka.outputs import KafkaChangelog
     from kstoolkit.stores.discovery.found import FoundStore
@@ -323,10 +325,25 @@ def both_sides(a: GivenSide, b: GivenSide) -> Iterator[tuple[HasRows, HasRows]]:
 
 @contextmanager
 def opened_at(
-    path: str, *, config: str | None, partition: int | None, **told: Any
+    path: str,
+    *,
+    key_serde: str | None = KEY_SERDE,
+    value_serde: str | None = VALUE_SERDE,
+    kind: str | None = KIND,
+    window_size: str | None = WINDOW_SIZE,
+    family: str | None = FAMILY,
+    version: int | None = VERSION,
+    batch: int | None = BATCH,
+    other_folders: list[str] | None = OTHER_FOLDERS,
+    partition: int | None = PARTITION,
+    kafka_config: str | None = KAFKA_CONFIG,
+    _scratch: str | None = SCRATCH,
 ) -> Iterator[Any]:
-    """Yield one store, as :func:`_opened_store` does, or what a topic stands for."""
-    side = GivenSide(path, {}, config, partition, told)
+    """Yield one store, or what a topic stands for, read as these options say."""
+    told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
+    told |= {"key_serde": key_serde, "value_serde": value_serde}
+    told |= {"other_folders": other_folders or None, "version": version, "batch": batch}
+    side = GivenSide(path, {}, kafka_config, partition, told)
     if side.is_topic:
         with _topic(side, None) as topic:
             yield topic
@@ -523,6 +540,7 @@ def stores(
         note(f"Could not look into {folder}: {why}.")
 
 
+@taking(opened_at, but="path")
 def rows(
     path: str = STORE,
     *,
@@ -530,20 +548,10 @@ def rows(
     prefix: str | None = _PREFIX,
     since: str | None = SINCE,
     until: str | None = UNTIL,
-    key_serde: str | None = KEY_SERDE,
-    value_serde: str | None = VALUE_SERDE,
-    kind: str | None = KIND,
-    window_size: str | None = WINDOW_SIZE,
-    family: str | None = FAMILY,
-    version: int | None = VERSION,
-    batch: int | None = BATCH,
     limit: int | None = _LIMIT,
-    other_folders: list[str] | None = OTHER_FOLDERS,
-    partition: int | None = PARTITION,
-    kafka_config: str | None = KAFKA_CONFIG,
-    _scratch: str | None = SCRATCH,
     as_json: bool = AS_JSON,
     _details: bool = _DETAILS,
+    **told: Any,
 ) -> None:
     """Print the rows of a store, as its application sees them.
 
@@ -558,19 +566,7 @@ def rows(
     from kstoolkit.stores.rows.asking import typed_key  # noqa: PLC0415 - loads numpy
     from kstoolkit.stores.rows.rows import json_lines  # noqa: PLC0415 - loads Arrow
 
-    with opened_at(
-        path,
-        config=kafka_config,
-        partition=partition,
-        version=version,
-        batch=batch,
-        kind=kind,
-        key_serde=key_serde,
-        value_serde=value_serde,
-        window_size=window_size,
-        column_family=family,
-        other_folders=other_folders or None,
-    ) as store:
+    with opened_at(path, **told) as store:
         found = store.rows(
             key=_key_given(key, store),
             prefix=None if prefix is None else typed_key(prefix),
