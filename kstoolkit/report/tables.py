@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.markup import Html, element, isolated, text
-from kstoolkit.moments import moment_of
+from kstoolkit.moments import moment_of, moment_text
 from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from datetime import datetime
 
 
 LONGEST_IN_TABLE = 32
@@ -96,10 +95,11 @@ def moment(time_ms: int, *, zone: str = " UTC") -> Html:
     >>> moment(1_442_052_000_000)
     '<time datetime="2015-09-12T10:00:00+00:00">2015-09-12 10:00 UTC</time>'
     """
-    time = _utc(time_ms)
-    if time is None:
-        return text(_far(time_ms))
-    return element("time", f"{time:%Y-%m-%d} {_clock(time)}{zone}", datetime=time.isoformat())
+    said = f"{moment_text(time_ms).removesuffix(' UTC')}{zone}"
+    try:
+        return element("time", said, datetime=moment_of(time_ms).isoformat())
+    except OverflowError:  # a year that there is no date of
+        return text(moment_text(time_ms))
 
 
 def period(start_ms: int, end_ms: int) -> Html:
@@ -108,30 +108,10 @@ def period(start_ms: int, end_ms: int) -> Html:
     >>> period(1_442_052_000_000, 1_442_055_600_000)
     '<span class="time">2015-09-12 10:00 to 11:00 UTC</span>'
     """
-    start, end = _utc(start_ms), _utc(end_ms)
-    if start is None or end is None:
-        return element("span", f"{_far(start_ms)} to {_far(end_ms)}", class_="time")
-    day = "" if start.date() == end.date() else f"{end:%Y-%m-%d} "
-    said = f"{start:%Y-%m-%d} {_clock(start)} to {day}{_clock(end)} UTC"
+    start, end = moment_text(start_ms), moment_text(end_ms)
+    day = start[:11] if start.endswith("UTC") else ""
+    said = f"{start.removesuffix(' UTC')} to {end.removeprefix(day)}"
     return element("span", said, class_="time")
-
-
-def _utc(time_ms: int) -> datetime | None:
-    """Return a moment as a date; ``None`` for a year that there is no date of."""
-    try:
-        return moment_of(time_ms)
-    except OverflowError:
-        return None
-
-
-def _far(time_ms: int) -> str:
-    return f"{time_ms:,} ms after 1970"
-
-
-def _clock(time: datetime) -> str:
-    if time.microsecond:
-        return time.isoformat(timespec="milliseconds")[11:23]
-    return f"{time:%H:%M:%S}" if time.second else f"{time:%H:%M}"
 
 
 def shown_path(path: str | Path) -> str:

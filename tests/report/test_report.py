@@ -217,7 +217,7 @@ def test_an_arrow_table_is_shown_alike_even_where_pandas_has_no_such_year() -> N
 
 def test_moments_of_years_without_a_date_are_shown_as_numbers() -> None:
     far = pa.array([2**60], pa.timestamp("ms", tz="UTC"))
-    assert f"{2**60:,} ms after 1970" in page_of(pa.table({"at": far})).text
+    assert f"{2**60} ms" in page_of(pa.table({"at": far})).text
 
 
 def test_the_call_does_not_tell_whose_home_it_was(
