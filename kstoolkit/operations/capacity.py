@@ -371,8 +371,7 @@ def _assumed(given: Mapping[str, Any]) -> _Basis:
         message = f"{cascade.sessions[0].label} can't be planned: how long it lasts is in no law."
         raise ConfigurationError(message, hint="Leave sessions out of the windows.")
     actions = check_whole("actions", told["actions"], least=1, hint="Give 1 or more.")
-    users = zipf(told["rate"], users=told["users"], exponent=told["exponent"])
-    traffic = replace(users, numbers=users.numbers * actions, rates=users.rates / actions)
+    traffic = zipf(told["rate"], users=told["users"], exponent=told["exponent"], actions=actions)
     known = [name for name in names if name in given]
     origin = f"{', '.join(known)} given, the rest assumed" if known else ASSUMED
     origin = GIVEN if len(known) == len(names) else origin

@@ -64,7 +64,7 @@ def counted(folder: Path, rate: float) -> Run:
 
 def beside(run: Run, rate: float) -> Iterator[tuple[str, float, float]]:
     """Yield what the law expects of a run, and what it counted."""
-    traffic = zipf(rate, users=int(rate) * USERS_A_RATE, actions=[1] * ACTIONS)
+    traffic = zipf(rate, users=int(rate) * USERS_A_RATE, actions=ACTIONS)
     batches = run.batches()
     events = sum(each.events for each in batches)
     changed = sum(each.changed["1 minute"] for each in batches)

@@ -112,7 +112,7 @@ def test_this_toolkit_plans_the_windows_that_a_live_run_keeps() -> None:
     windows = ("1 minute", "1 hour", "2 hours")
     plan = kst.plan_capacity(rate=1e6, windows=windows)
     counters = Traffic.counters
-    law = zipf(1e6, users=2e7, actions=[1] * 8)
+    law = zipf(1e6, users=2e7, actions=8)
     watched, held = Watched(Cascade(*windows), live=True, now_ms=0), []
     for minute in range(720):
         watched.now_ms = (minute + 1) * 60_000

@@ -35,7 +35,7 @@ def distinct(rate: float, users: int, exponent: float, actions: int, seconds: in
 def test_counters_are_those_that_come_of_events_drawn_one_by_one(
     users: int, exponent: float
 ) -> None:
-    traffic = zipf(2_000, users=users, exponent=exponent, actions=[1] * 3)
+    traffic = zipf(2_000, users=users, exponent=exponent, actions=3)
     for seconds in SECONDS:
         drawn = distinct(2_000, users, exponent, 3, seconds)
         chance = 4 * np.sqrt(drawn)
@@ -49,7 +49,7 @@ def test_counters_are_those_that_come_of_events_drawn_one_by_one(
 def test_however_many_there_are_it_holds_what_has_to_hold(
     rate: float, users: float, exponent: float, actions: int, seconds: float
 ) -> None:
-    traffic = zipf(rate, users=users, exponent=exponent, actions=[1] * actions)
+    traffic = zipf(rate, users=users, exponent=exponent, actions=actions)
     assert traffic.rate == pytest.approx(rate)
     assert traffic.counters(seconds) <= min(round(users) * actions, rate * seconds) * 1.000_001
     assert 0 < traffic.changes(seconds) <= 1
@@ -69,7 +69,7 @@ def test_the_largest_partition_is_that_of_users_put_at_random_and_salt_makes_it_
     assert traffic.largest_share(1) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("wrong", [{"users": 0}, {"exponent": -1}, {"actions": []}])
+@pytest.mark.parametrize("wrong", [{"users": 0}, {"exponent": -1}, {"actions": 0}])
 def test_what_is_no_traffic_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ConfigurationError, match="no traffic"):
         zipf(10, **({"users": 10} | wrong))  # type: ignore[arg-type] # on purpose
