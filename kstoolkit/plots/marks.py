@@ -28,6 +28,7 @@ from kstoolkit.plots.axes import (
     in_bytes,
     in_counts,
     in_lines,
+    in_time,
     legend_lines,
     legend_name,
     listed,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from numpy.typing import ArrayLike, NDArray
 
     from kstoolkit.records import Record
@@ -267,13 +269,23 @@ class Strip:
         return float(max([*heights, self.high or 0, self.ceiling or 0]))
 
 
-def strip_axes(ax: Axes | None, number: int) -> Axes:
-    """Return Axes with room for so many strips."""
-    return new_axes(ax, (7.2, 1.1 + 0.72 * max(number, 1)))
+def draw_strips(
+    ax: Axes | None,
+    strips: Sequence[Strip],
+    span: Floats | Sequence[float],
+    seen: str,
+    *,
+    x: str,
+    notes: Sequence[str] = (),
+    ticked: Callable[[Axis], None] = in_time,
+) -> Axes:
+    """Return Axes with strips, the first one at the top, from where to where x goes, and a title.
 
-
-def draw_strips(ax: Axes, strips: Sequence[Strip]) -> None:
-    """Draw strips, the first one at the top. The limits of x are those of ``ax`` already."""
+    ``ticked`` prints the numbers of the x axis.
+    """
+    ax = new_axes(ax, (7.2, 1.1 + 0.72 * len(strips)))
+    room = 0.01 * (span[1] - span[0])
+    ax.set_xlim(span[0] - room, span[1] + room)
     ticks: list[tuple[float, str]] = []
     once: set[str] = set()
     for base, strip in enumerate(reversed(strips)):
@@ -289,6 +301,8 @@ def draw_strips(ax: Axes, strips: Sequence[Strip]) -> None:
     ax.spines["left"].set_visible(False)
     places, texts = zip(*ticks, strict=True) if ticks else ((), ())
     ax.set_yticks(places, texts)
+    ticked(ax.xaxis)
+    return captioned(ax, seen, x=x, notes=notes)
 
 
 def _label(once: set[str], name: str | None) -> str | None:

@@ -10,7 +10,6 @@ from matplotlib.ticker import FuncFormatter
 from kstoolkit.events.event import REASONS
 from kstoolkit.pipeline.batches import NOT_KEPT
 from kstoolkit.plots.axes import (
-    captioned,
     empty,
     few_of,
     in_counts,
@@ -26,7 +25,6 @@ from kstoolkit.plots.marks import (
     Strip,
     draw_bars,
     draw_strips,
-    strip_axes,
 )
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK, PARTS
 from kstoolkit.records import counted
@@ -50,7 +48,6 @@ if TYPE_CHECKING:
 
 _SEVERAL = 4
 _MOST_BARS = 400
-_BATCH_STRIPS, _STATUS_STRIPS = 5, 4
 
 
 def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
@@ -59,18 +56,15 @@ def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
     The state's rows and memory after each batch are Spark's. At the right is what the last batch
     came to. Over 400 batches are drawn in groups, each as high as its highest; the figure says so.
     """
-    axes = strip_axes(ax, _BATCH_STRIPS)
     if not len(batches):
-        return empty(axes, "no batches", "No batches")
+        return empty(new_axes(ax), "no batches", "No batches")
     group = -(-len(batches) // _MOST_BARS)
-    axes.set_xlim(-0.01 * len(batches), 1.01 * len(batches))
-    draw_strips(axes, _batch_strips(batches, group))
-    in_counts(axes.xaxis)
     notes = _batch_notes(batches, group)
     seconds = np.array([each.seconds for each in batches])
     if _clipped(seconds)[0] < seconds[0]:
         notes.append(f"the first batch, which starts all, took {in_seconds(seconds[0])}: it is cut")
-    return captioned(axes, _seen(batches), x="batches, in their order", notes=notes)
+    strips, span, x = _batch_strips(batches, group), [0, len(batches)], "batches, in their order"
+    return draw_strips(ax, strips, span, _seen(batches), x=x, notes=notes, ticked=in_counts)
 
 
 def _clipped(seconds: Floats) -> Floats:
@@ -208,21 +202,18 @@ def _summary_bar(name: str, number: int, place: int, kind: str = "") -> Bar:
 
 def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
     """Return the newest batches: their time in parts, events/s, rows and memory of state."""
-    axes = strip_axes(ax, _STATUS_STRIPS)
     state = f"{status.state[:1].upper()}{status.state[1:]}"
     newest = status.newest
     if newest is None:
-        return empty(axes, "no batches yet", f"{state}: no batch has ended yet")
+        return empty(new_axes(ax), "no batches yet", f"{state}: no batch has ended yet")
     first = status.num_batches - len(status.batches)
     edges = np.arange(first, status.num_batches + 1, dtype=float)
-    room = 0.01 * len(status.batches)
-    axes.set_xlim(edges[0] - room, edges[-1] + room)
-    draw_strips(axes, _status_strips(status.batches, edges))
-    in_counts(axes.xaxis)
+    strips = _status_strips(status.batches, edges)
     notes = few_of("the newest {} of {} are drawn", len(status.batches), status.num_batches)
     took = f"{in_seconds(newest.seconds)} for {format_count(newest.events)} events"
     seen = f"{state}: the last batch took {took}"
-    return captioned(axes, seen, x="batches, in their order", notes=notes)
+    span, x = edges[[0, -1]], "batches, in their order"
+    return draw_strips(ax, strips, span, seen, x=x, notes=notes, ticked=in_counts)
 
 
 def _status_strips(batches: Sequence[MicroBatch], edges: Floats) -> list[Strip]:

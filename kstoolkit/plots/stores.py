@@ -38,7 +38,6 @@ from kstoolkit.plots.marks import (
     marks_of,
     notes_of,
     rest_bar,
-    strip_axes,
 )
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, PARTS
 from kstoolkit.records import counted
@@ -116,7 +115,6 @@ def plot_found_store(found: FoundStore, *, ax: Axes | None = None) -> Axes:
     """Return the size of a store's segments over time; of a store without segments its own."""
     if not found.segments:
         return plot_found_stores([found], ax=ax)
-    axes = strip_axes(ax, 1)
     starts_ms = np.array([each.start_ms for each in found.segments], np.int64)
     # How long a segment is, it does not say: the nearest two are so far apart.
     apart_ms = np.diff(np.unique(starts_ms)).min(initial=_DAY_MS)
@@ -126,12 +124,11 @@ def plot_found_store(found: FoundStore, *, ax: Axes | None = None) -> Axes:
         Steps(edges=span, heights=np.array([float(each.size_bytes)]), color=color)
         for span, each in zip(edges, found.segments, strict=True)
     )
-    axes.set_xlim(edges.min(), edges.max())
-    draw_strips(axes, [Strip(name="files of\na segment", steps=steps, printed=format_bytes)])
-    in_time(axes.xaxis)
+    strips = [Strip(name="files of\na segment", steps=steps, printed=format_bytes)]
     number, size = counted(len(found.segments), "segments"), format_bytes(found.size_bytes)
     seen = f"{shown(found.store)}: {number}, {size}"
-    return captioned(axes, seen, x="the segment's rows are from then on, UTC")
+    x, span = "the segment's rows are from then on, UTC", [edges.min(), edges.max()]
+    return draw_strips(ax, strips, span, seen, x=x)
 
 
 _GROWTH_BY = ("segment", "window", "prefix", "key", "age")
@@ -390,19 +387,16 @@ def plot_segments(segments: Records[SegmentState], *, ax: Axes | None = None) ->
     kinds: dict[str, list[SegmentState]] = {}
     for each in segments:
         kinds.setdefault(each.window, []).append(each)
-    axes = strip_axes(ax, len(kinds))
     if not kinds:
-        return empty(axes, "no segments", "No segments")
-    first, last = days([min(s.start_ms for s in segments), max(s.end_ms for s in segments)])
-    axes.set_xlim(first - 0.01 * (last - first), last + 0.01 * (last - first))
-    draw_strips(axes, [_segments(name, states) for name, states in kinds.items()])
-    in_time(axes.xaxis)
+        return empty(new_axes(ax), "no segments", "No segments")
+    span = days([min(s.start_ms for s in segments), max(s.end_ms for s in segments)])
+    strips = [_segments(name, states) for name, states in kinds.items()]
     known = [each.disk_bytes for each in segments if each.disk_bytes is not None]
     memory = sum(each.path is None for each in segments)
     where = f", {format_count(memory)} in memory" if memory else ""
     seen = f"{counted(len(segments), 'segments')} of {format_bytes(sum(known))} on disk{where}"
     x = "windows that a segment holds begin then, UTC"
-    return captioned(axes, seen, x=x, notes=wrapped(_notes(kinds)))
+    return draw_strips(ax, strips, span, seen, x=x, notes=wrapped(_notes(kinds)))
 
 
 def _segments(name: str, states: Sequence[SegmentState]) -> Strip:
@@ -460,22 +454,14 @@ def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:
     if not batches:
         seen = "No records restored" if len(history.steps) else "No restore told of yet"
         return empty(new_axes(ax), "no records read", seen)
-    axes = strip_axes(ax, 2)
     ends, records = _thinned(batches)
     edges = np.concatenate([[0.0], ends])
     spent = np.diff(edges)
     per_second = np.divide(records, spent, out=np.full(spent.size, np.nan), where=spent > 0)
     read = Steps(edges=edges, heights=np.cumsum(records))
     rate = Steps(edges=edges, heights=per_second, color=PARTS[2])
-    last = max(history.seconds, edges[-1]) or 1.0
-    axes.set_xlim(-0.01 * last, 1.01 * last)
-    strips = {"records": read, "records/s": rate}
-    draw_strips(axes, [Strip(name=name, steps=(steps,)) for name, steps in strips.items()])
+    span = [0, max(history.seconds, edges[-1]) or 1.0]
     begun = [each for each in history.steps if each.event == "start"]
-    for each in begun[:_MOST_NAMED]:
-        axes.axvline(each.seconds, color=INK, linewidth=0.8, linestyle=(0, (3, 3)), zorder=1)
-        style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "rotation": 90}
-        say(axes, each.what, (each.seconds, 1), (2, 0), fontsize=7, va="top", **style)
     notes = few_of("the first {} of {} levels are marked", _MOST_NAMED, len(begun))
     if ends.size < len(batches):
         number = format_count(len(batches))
@@ -484,7 +470,14 @@ def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:
     of = f"{format_count(history.records)} of {counted(history.total, 'records')}"
     rate_of_all = format_count(history.records / history.seconds if history.seconds else None)
     seen = f"{of} restored in {in_seconds(history.seconds)}: {rate_of_all} records/s"
-    return captioned(axes, seen, x="seconds since the restore began", notes=wrapped(notes))
+    strips = [Strip(name="records", steps=(read,)), Strip(name="records/s", steps=(rate,))]
+    x, lines = "seconds since the restore began", wrapped(notes)
+    axes = draw_strips(ax, strips, span, seen, x=x, notes=lines, ticked=lambda _: None)
+    for each in begun[:_MOST_NAMED]:
+        axes.axvline(each.seconds, color=INK, linewidth=0.8, linestyle=(0, (3, 3)), zorder=1)
+        style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "rotation": 90}
+        say(axes, each.what, (each.seconds, 1), (2, 0), fontsize=7, va="top", **style)
+    return axes
 
 
 def _thinned(batches: list[RestoreStep]) -> tuple[Floats, Floats]:

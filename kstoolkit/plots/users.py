@@ -43,7 +43,6 @@ from kstoolkit.plots.marks import (
     notes_of,
     rest_bar,
     spans_of,
-    strip_axes,
 )
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, LINES, PARTS
 from kstoolkit.records import counted
@@ -74,22 +73,18 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
     Each strip has a scale of its own. More than 500 windows are drawn in groups, each as high as
     its highest window; the figure says so.
     """
-    axes = strip_axes(ax, len(history.levels))
     spans = [
         (level.times_ms[0], level.window_ends_ms.max())
         for level in history.levels
         if level.times_ms.size
     ]
     if not spans:
-        return empty(axes, "no counts", f"No counts of {_whose(history)}")
-    first_ms, last_ms = min(first for first, _ in spans), max(last for _, last in spans)
-    first, last = days([first_ms, last_ms])
-    axes.set_xlim(first - 0.01 * (last - first), last + 0.01 * (last - first))
+        return empty(new_axes(ax), "no counts", f"No counts of {_whose(history)}")
+    span = days([min(first for first, _ in spans), max(last for _, last in spans)])
     drawn = [(level, *windows_of(level)) for level in history.levels]
-    draw_strips(axes, [_strip(*each) for each in drawn])
-    in_time(axes.xaxis)
+    strips, seen = [_strip(*each) for each in drawn], _history_seen(history)
     notes = [note for each in drawn for note in _notes(*each)]
-    return captioned(axes, _history_seen(history), x="start of window, UTC", notes=notes)
+    return draw_strips(ax, strips, span, seen, x="start of window, UTC", notes=notes)
 
 
 def plot_story(story: UserStory, *, ax: Axes | None = None) -> Axes:
@@ -172,21 +167,18 @@ def plot_finding(finding: Finding, *, ax: Axes | None = None) -> Axes:
     """
     counts = {finding.window: finding.count} | finding.other_levels
     windows = sorted((as_window(each) for each in counts), key=lambda window: window.size_ms)
-    axes = strip_axes(ax, len(windows))
     begin_ms, end_ms = finding.window_start_ms, finding.window_end_ms
     if not isinstance(longest := windows[-1], Session):
         begin_ms = min(longest.start_of(begin_ms), begin_ms)
         end_ms = max(begin_ms + longest.size_ms, end_ms)
-    first, last = days([begin_ms, max(end_ms, begin_ms + 1)])
-    axes.set_xlim(first - 0.02 * (last - first), last + 0.02 * (last - first))
+    span = days([begin_ms, max(end_ms, begin_ms + 1)])
     strips = [_of_finding(finding, window, counts[window.label]) for window in windows]
-    draw_strips(axes, strips)
-    in_time(axes.xaxis)
     limit = "" if finding.ceiling is None else f", ceiling {format_count(finding.ceiling)}"
     who = f"{shown(finding.user, 22)}, “{shown(finding.what, 16)}”"
     count = f"{format_count(finding.count)} in {finding.window}"
     seen = f"{who}: {count}, expected {finding.expected}{limit}"
-    return captioned(axes, seen, x="time, UTC", notes=_inner(finding, windows))
+    notes = _inner(finding, windows)
+    return draw_strips(ax, strips, span, seen, x="time, UTC", notes=notes)
 
 
 def _of_finding(finding: Finding, window: Window, count: int) -> Strip:
@@ -337,15 +329,12 @@ def _over_time(found: Records[UserCounts], ax: Axes | None) -> Axes:
     lengths = ends - starts
     is_even = len(np.unique(lengths)) == 1
     bars = bars_of(starts, counts, lengths[0]) if is_even else spans_of(starts, counts, ends)
-    axes = strip_axes(ax, 1)
-    axes.set_xlim(*days(bars.edges_ms[[0, -1]]))
     steps = Steps(edges=days(bars.edges_ms), heights=bars.heights.astype(float))
-    draw_strips(axes, [Strip(name=most.length, steps=(steps,))])
-    in_time(axes.xaxis)
+    strips, span = [Strip(name=most.length, steps=(steps,))], days(bars.edges_ms[[0, -1]])
     sum_ = f"{format_count(int(counts.sum()))} events in {format_count(len(found))} windows"
     seen = f"{shown(first.user)}: {sum_}, {format_count(most.total)} in the busiest"
     notes = notes_of(bars, marks_of(starts, counts, (), lengths))
-    return captioned(axes, seen, x="start of window, UTC", notes=notes)
+    return draw_strips(ax, strips, span, seen, x="start of window, UTC", notes=notes)
 
 
 _MOST_POINTS, _MOST_STRIPS = 2_000, 8
@@ -417,14 +406,12 @@ def plot_incident(incident: Incident, *, ax: Axes | None = None) -> Axes:
     for each in incident.findings.top(_MOST_POINTS):
         strips.setdefault((each.window, each.what), []).append(each)
     drawn = list(strips.values())[:_MOST_STRIPS]
-    axes = strip_axes(ax, len(drawn))
-    axes.set_xlim(*days([incident.since_ms, incident.until_ms]))
-    draw_strips(axes, [_found(some) for some in drawn])
-    in_time(axes.xaxis)
+    span = days([incident.since_ms, incident.until_ms])
     notes = few_of("the foremost {} of {} findings are drawn", sum(map(len, drawn)), total)
     windows = f"{counted(incident.windows, 'windows')}, {incident.certainty}"
     seen = f"{shown(incident.who, 22)}: {counted(total, 'findings')} in {windows}"
-    return captioned(axes, seen, x="time, UTC; a window without a bar has no finding", notes=notes)
+    x = "time, UTC; a window without a bar has no finding"
+    return draw_strips(ax, [_found(some) for some in drawn], span, seen, x=x, notes=notes)
 
 
 def _found(findings: list[Finding]) -> Strip:
