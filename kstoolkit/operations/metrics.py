@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import threading
 import time
 from collections import Counter
@@ -610,11 +609,7 @@ def _listening(collector: Figures, host: str, port: int) -> tuple[WSGIServer, th
     try:
         return start_http_server(port, host, registry)
     except OSError as error:
-        why = "it is taken" if error.errno == errno.EADDRINUSE else _reason(error)
+        why = "it is taken" if error.errno == errno.EADDRINUSE else error.strerror
         message = f"Metrics can't be served at port {port} of {host!r}: {why}."
         hint = "Give another port, or 0 for any that is free."
         raise ConfigurationError(message, hint=hint) from error
-
-
-def _reason(error: OSError) -> str:
-    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
