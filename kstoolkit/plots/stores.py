@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-_HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
+_HOUR_MS = 3_600_000
 _ENGINES = ("kafka-streams", "spark", "kstoolkit", "rocksdb")
 
 
@@ -112,23 +112,8 @@ def _stores_seen(ranked: list[FoundStore]) -> str:
 
 
 def plot_found_store(found: FoundStore, *, ax: Axes | None = None) -> Axes:
-    """Return the size of a store's segments over time; of a store without segments its own."""
-    if not found.segments:
-        return plot_found_stores([found], ax=ax)
-    starts_ms = np.array([each.start_ms for each in found.segments], np.int64)
-    # How long a segment is, it does not say: the nearest two are so far apart.
-    apart_ms = np.diff(np.unique(starts_ms)).min(initial=_DAY_MS)
-    edges = days(np.stack([starts_ms, starts_ms + apart_ms], axis=1))
-    color = PARTS[_ENGINES.index(found.engine)]
-    steps = tuple(
-        Steps(edges=span, heights=np.array([float(each.size_bytes)]), color=color)
-        for span, each in zip(edges, found.segments, strict=True)
-    )
-    strips = [Strip(name="files of\na segment", steps=steps, printed=format_bytes)]
-    number, size = counted(len(found.segments), "segments"), format_bytes(found.size_bytes)
-    seen = f"{shown(found.store)}: {number}, {size}"
-    x, span = "the segment's rows are from then on, UTC", [edges.min(), edges.max()]
-    return draw_strips(ax, strips, span, seen, x=x)
+    """Return the size of a store's files; its growth is drawn by segment."""
+    return plot_found_stores([found], ax=ax)
 
 
 _GROWTH_BY = ("segment", "window", "prefix", "key", "age")

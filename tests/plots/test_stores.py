@@ -21,7 +21,7 @@ from kstoolkit.replica.listening import RestoreHistory
 from kstoolkit.replica.records import Lag, SegmentState
 from kstoolkit.replica.windowstore import WindowStore
 from kstoolkit.stores.discovery.discovering import FoundStores
-from kstoolkit.stores.discovery.found import FoundSegment, FoundStore
+from kstoolkit.stores.discovery.found import FoundStore
 from kstoolkit.stores.growth.records import Age, KeyUse, SegmentUse, WindowUse
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.readable import Rows
@@ -259,19 +259,7 @@ def test_no_stores_are_said_to_be_none() -> None:
     assert (seen(axes), texts(axes)) == ("No stores", ["no stores"])
 
 
-def test_a_stores_segments_stand_along_time() -> None:
-    segments = [FoundSegment(f"/s/{n}", TEN + n * HOUR, 1024 * (n + 1)) for n in range(3)]
-    store = found("counts", 6 << 10, segments=Records(segments, "segments"))
-    axes: Any = store.plot()
-    tops = [each.get_data().values[0] for each in axes.patches]
-    assert [top / tops[-1] for top in tops] == pytest.approx([1 / 3, 2 / 3, 1])
-    begins = [each.get_data().edges[0] for each in axes.patches]
-    assert begins == pytest.approx([each.start_ms / 86_400_000 for each in segments])
-    assert seen(axes) == "counts: 3 segments, 6.0 KiB"
-    assert row_names(axes) == ["0", "3.0 KiB"]
-
-
-def test_a_store_without_segments_is_a_bar_alone() -> None:
+def test_a_store_is_a_bar_alone() -> None:
     assert row_names(found("counts", 1024).plot()) == ["counts"]
 
 
