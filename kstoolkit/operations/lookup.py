@@ -166,25 +166,6 @@ class NewestOfEach(AccumulatorParam[dict[str, dict[str, float]]]):
         return value1
 
 
-def _with_looked_up(lookup: Lookup, df: DataFrame, *, key: str, column: str, ddl: str) -> DataFrame:
-    """Only keys and answers go through Python; the other columns stay, a watermark on them too."""
-    _check_new(df, column)
-    kind = _spark_type(ddl)
-    answers = _answering(lookup, df, kind)
-    try:
-        asked = df.withColumn(_ANSWER, answers(column_of(df, key)))
-        _ = asked.schema  # over Connect, only this makes Spark look at the expression
-    except AnalysisException as error:
-        raise unreadable(error, {"key": key}, df) from error
-    value, failure = sf.col(_ANSWER)[_VALUE], sf.col(_ANSWER)[_FAILURE]
-    if lookup.on_error == "skip":
-        asked = asked.where(failure.isNull())
-    looked_up = asked.withColumn(column, value)
-    if lookup.on_error == "dead_letter":
-        looked_up = looked_up.withColumn(_BROKEN, _broken(df, column, failure))
-    return looked_up.drop(_ANSWER)
-
-
 def _told_by_workers(lookup: Lookup) -> Told:
     """Return what Spark's workers have counted of a look-up, as far as their tasks have ended."""
     told: Told = {}
@@ -433,7 +414,21 @@ class Lookup:
         >>> lookup.add_to(logins, key="user", column="country").collect()
         [Row(user='ann', country='SE')]
         """
-        return _with_looked_up(self, df, key=key, column=column, ddl=ddl)
+        _check_new(df, column)
+        answers = _answering(self, df, _spark_type(ddl))
+        try:
+            # Only keys and answers go through Python; the other columns stay, watermarks too.
+            asked = df.withColumn(_ANSWER, answers(column_of(df, key)))
+            _ = asked.schema  # over Connect, only this makes Spark look at the expression
+        except AnalysisException as error:
+            raise unreadable(error, {"key": key}, df) from error
+        value, failure = sf.col(_ANSWER)[_VALUE], sf.col(_ANSWER)[_FAILURE]
+        if self.on_error == "skip":
+            asked = asked.where(failure.isNull())
+        looked_up = asked.withColumn(column, value)
+        if self.on_error == "dead_letter":
+            looked_up = looked_up.withColumn(_BROKEN, _broken(df, column, failure))
+        return looked_up.drop(_ANSWER)
 
     def statistics(self) -> LookupStatistics:
         """Return what was done so far in this process, and in Spark's workers as tasks ended."""
