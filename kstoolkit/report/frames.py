@@ -22,7 +22,7 @@ from kstoolkit.markup import Html, element, isolated, joined, shortened, text
 from kstoolkit.records import MOMENTS, Record, Records, counted
 from kstoolkit.report.figures import plotted
 from kstoolkit.report.page import Ids, ReportPart, Section, joint, keyed
-from kstoolkit.report.tables import LONGEST_IN_TABLE, WIDE_CELL, facts, nothing, table
+from kstoolkit.report.tables import LONGEST_IN_TABLE, WIDE_CELL, announced, facts, nothing, table
 from kstoolkit.units import format_count
 from kstoolkit.views.records import (
     NOTHING,
@@ -118,12 +118,9 @@ class Grid:
         return table(f"{said}.", names, rows, numbers=numbers, kind="slim" if is_slim else "")
 
     def _said(self, kind: str) -> str:
-        shown = len(self.rows)
         if self.total is None:
-            return f"First {counted(shown, kind)} shown, of more"
-        if shown >= self.total:
-            return counted(self.total, kind)
-        return f"First {format_count(shown)} of {counted(self.total, kind)} shown"
+            return f"First {counted(len(self.rows), kind)} shown, of more"
+        return announced(len(self.rows), self.total, kind, which="First ")
 
     def _columns(self, columns: Sequence[int]) -> str:
         left_out = len(self.names) - _MOST_COLUMNS
