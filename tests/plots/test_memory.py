@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from matplotlib.figure import Figure
 
-from kstoolkit.errors import ConfigurationError
 from kstoolkit.operations.checkup import checkup
 from kstoolkit.operations.sparkmemory import (
     ExecutorMemory,
