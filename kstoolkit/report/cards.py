@@ -207,7 +207,8 @@ def _evidence(story: Story, rank: str | None) -> Html:
         [(what, said) for what, said in each.facts() if what not in _SAID]
         for each in story.incidents
     ]
-    told[0] += [("by score", rank)] * (rank is not None)
+    if rank is not None:
+        told[0].append(("by score", rank))
     about = [facts((what, isolated(said, 300)) for what, said in each) for each in told]
     windows = [evidence_table(list(every.top(20)), len(every))] if len(every) > 1 else []
     return element("details", element("summary", "Evidence"), *about, *windows)

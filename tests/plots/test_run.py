@@ -154,7 +154,7 @@ def test_dead_letters_state_the_same_facts_as_text_and_html(tmp_path: Path) -> N
     found = made_run(tmp_path / "out", reasons=["no_user", "<script>"]).dead_letters
     html = found._repr_html_()
     assert "2: 1 &lt;script&gt;, 1 no_user" in html
-    assert "<td>no_user</td><td>1</td><td style='text-align:left'>it has no user</td>" in html
+    assert "<td>no_user</td><td>1</td><td>it has no user</td>" in html
 
 
 PARTS = {"counting": 1.0, "input": 0.25, "planning": 0.125, "logs": 0.25, "other": 0.125}
