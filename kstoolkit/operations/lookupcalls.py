@@ -6,12 +6,12 @@ Each process that looks up has of each look-up::
       _LookupCache    answers by key, each for a while
       _LookupCalls    one batch: tries, halves of it, the key at fault
         _Circuit        leaves a service alone that does nothing but fail
+        _CallThreads    what users gave runs in these, if it is no ``async`` function
       _LookupFigures  what it counts of itself
 
-All of it runs on one event loop, so nothing here is locked; each call of what users gave has a
-thread, if that is no ``async`` function. Spark unpickles a look-up anew for each task, and its
-workers live from task to task: a copy knows by its identity what its forerunners left. This module
-runs on Spark's nodes, and imports nothing that they lack.
+All of it runs on one event loop, so nothing here is locked but the threads. Spark unpickles a
+look-up anew for each task, and its workers live from task to task: a copy knows by its identity
+what its forerunners left. This module runs on Spark's nodes, and imports nothing that they lack.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields
+from queue import Empty, SimpleQueue
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record, Source, counted, of_source
@@ -181,6 +182,69 @@ class _Circuit:
         return False
 
 
+Result = TypeVar("Result")
+
+
+class _CallThreads:
+    """Daemon threads, as many as calls are under way at once.
+
+    They live on between calls, so that a client may keep a connection in each, until they have been
+    idle for long. The standard library's pool would do, but Python waits at its end for that pool's
+    threads, hung ones too.
+    """
+
+    def __init__(self, name: str, *, idle_seconds: float = 60) -> None:
+        self._name = name
+        self._idle_seconds = idle_seconds
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._started = 0
+
+    def run(self, call: Callable[[], Result]) -> Future[Result]:
+        """Have a thread make the call; whatever the call raises is in the future."""
+        future: Future[Result] = Future()
+        future.set_running_or_notify_cancel()  # from here on nobody can cancel it
+        with self._lock:
+            self._under_way += 1
+            if self._under_way > self._started:
+                self._started += 1
+                threading.Thread(target=self._serve, name=self._name, daemon=True).start()
+        self._work.put(lambda: self._settle(future, call))
+        return future
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                work = self._work.get(timeout=self._idle_seconds)
+            except Empty:
+                if self._may_end():
+                    return
+            else:
+                work()
+
+    def _may_end(self) -> bool:
+        """Whether there are more threads than work; one less, then."""
+        with self._lock:
+            too_many = self._under_way < self._started
+            self._started -= too_many
+            return too_many
+
+    def _settle(self, future: Future[Result], call: Callable[[], Result]) -> None:
+        try:
+            result = call()
+        except BaseException as error:  # noqa: BLE001 - SystemExit too is how this call ended
+            self._ended()
+            future.set_exception(error)
+        else:
+            self._ended()
+            future.set_result(result)
+
+    def _ended(self) -> None:
+        with self._lock:
+            self._under_way -= 1
+
+
 _LONGEST_REASON = 500
 
 
@@ -199,6 +263,7 @@ class _LookupCalls:
         self._options = options
         self._figures = figures
         self._circuit = _Circuit(options.pause_after, pause_ms=options.pause_ms)
+        self._threads = _CallThreads("kstoolkit look-up")
         self._hung: set[asyncio.Future[Any]] = set()
         self._room = asyncio.Semaphore(options.pool)
         of_instance = getattr(options.ask, "__call__", None)  # noqa: B004 - looks at how it is made
@@ -280,7 +345,7 @@ class _LookupCalls:
         if self._is_async:
             call: asyncio.Future[Any] = asyncio.ensure_future(_awaited(ask, given))
         else:
-            call = asyncio.wrap_future(_in_thread(ask, given))
+            call = asyncio.wrap_future(self._threads.run(lambda: _called(ask, given)))
         self._figures.call_begins(len(given))
         call.add_done_callback(self._ended)
         return call
@@ -307,18 +372,6 @@ class _LookupCalls:
         if self._is_async:
             call.cancel()
         return _Failure(f"no answer within {format_duration(self._options.timeout_ms)}")
-
-
-def _in_thread(ask: Ask, keys: list[Any]) -> Future[Any]:
-    """Make a call in a daemon thread: Python would wait at its end for a pool's, hung ones too."""
-    future: Future[Any] = Future()
-    future.set_running_or_notify_cancel()  # from here on nobody can cancel it
-
-    def call() -> None:
-        future.set_result(_called(ask, keys))
-
-    threading.Thread(target=call, name="kstoolkit look-up", daemon=True).start()
-    return future
 
 
 def _called(ask: Ask, keys: list[Any]) -> Any:

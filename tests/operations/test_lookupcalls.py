@@ -1,14 +1,19 @@
-"""Answers are kept for their time, and failures never."""
+"""Answers are kept for their time, and failures never; threads for calls, as many as calls."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import OrderedDict
+from concurrent.futures import wait
+from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.operations.lookupcalls import Answer, _LookupCache
+from kstoolkit.operations.lookupcalls import Answer, _CallThreads, _LookupCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,3 +69,41 @@ def test_the_answers_used_last_are_kept(uses: list[tuple[bool, int]]) -> None:
         while len(expected) > 3:
             expected.popitem(last=False)
     assert [key for key in range(7) if held.get(key)] == sorted(expected)
+
+
+def alive(name: str) -> int:
+    return sum(thread.name == name for thread in threading.enumerate())
+
+
+def test_a_thread_is_kept_for_the_next_call_and_more_are_started_for_calls_at_once() -> None:
+    threads, go_on = _CallThreads("kept"), threading.Event()
+    idents = {threads.run(threading.get_ident).result(10) for _ in range(20)}
+    assert len(idents) == alive("kept") == 1
+    waiting = [threads.run(lambda: go_on.wait(10)) for _ in range(3)]
+    assert alive("kept") == 3
+    go_on.set()
+    assert wait(waiting, 10).done == set(waiting)
+
+
+def test_idle_threads_end_and_calls_after_that_are_made_all_the_same() -> None:
+    threads = _CallThreads("idle", idle_seconds=0.001)
+    for number in range(200):
+        assert threads.run(partial(abs, number)).result(10) == number
+        time.sleep(0.001 * (number % 3))
+    deadline = time.monotonic() + 10
+    while alive("idle"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert threads.run(lambda: "again").result(10) == "again"
+
+
+def test_whatever_a_call_raises_is_in_its_future_and_the_thread_goes_on() -> None:
+    threads = _CallThreads("raising")
+
+    def leave() -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        threads.run(leave).result(10)
+    assert threads.run(lambda: 7).result(10) == 7
+    assert alive("raising") == 1
