@@ -283,7 +283,7 @@ class ReplicaLevel(InSegments, HasRows):
     Parameters
     ----------
     path
-        The level's folder; an attribute too.
+        The level's folder; an attribute too, as ``name`` is, the length of its windows.
     read_as
         How to read its keys and values, if not as users and counts.
     """
@@ -292,16 +292,11 @@ class ReplicaLevel(InSegments, HasRows):
 
     def __init__(self, path: Path, read_as: ReadAs) -> None:
         self.path = path
-        self.window = length_label(int(path.name))
+        self.name = self.window = length_label(int(path.name))
         self.read_as = ReadAs(
             key_serde=read_as.key_serde or "string", value_serde=read_as.value_serde or "json"
         )
         self.replica = WindowReader.open(path.parent)
-
-    @property
-    def name(self) -> str:
-        """The length of its windows: ``"1 hour"``."""
-        return self.window
 
     @cached_property
     def source(self) -> RowSource:

@@ -260,8 +260,8 @@ class SegmentedStore(InSegments, HasRows):
 
     Attributes
     ----------
-    segments
-        The segments, closed with this store: what RocksDB tells of each.
+    name, segments
+        What it is called; the segments, closed with this store: what RocksDB tells of each.
     """
 
     def __init__(
@@ -273,15 +273,10 @@ class SegmentedStore(InSegments, HasRows):
         scratch: str | PathLike[str] | None = None,
     ) -> None:
         say_left_out(path, list(folders.left_out))
-        self.path, self.read_as = path, read_as
+        self.path, self.name, self.read_as = path, folders.store, read_as
         self.segments = StoreSegments(path, folders.by_start, scratch)
         self.segments.open_if_few()
         self._folders = folders
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self._folders.store
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:

@@ -383,11 +383,7 @@ class StoreVersion:
 
     def __init__(self, operator_folder: OperatorFolder, store: str, number: int) -> None:
         self.folder, self.store, self.number = operator_folder, store, number
-
-    @property
-    def batch(self) -> int:
-        """The micro-batch that left it."""
-        return self.number - 1
+        self.batch = number - 1
 
     @cached_property
     def log(self) -> OffsetLogEntry:
