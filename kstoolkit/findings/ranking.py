@@ -308,13 +308,22 @@ def _texts(column: pa.Array, text: Callable[[float], str]) -> pa.Array:
 
 
 def _most(share: float) -> str:
-    some = f"{share * 100:.2g} %" if share < _NEARLY_ALL else "nearly all"
+    some = _percent(share) if share < _NEARLY_ALL else "nearly all"
     return f"{'all' if share == 1 else some} of them “"
 
 
 def _compared(shares: pa.Array, usual: str, unusual: str) -> pa.Array:
     def text(share: float) -> str:
-        few = f"{share * 100:.2g} % of comparably active users {unusual}"
+        few = f"{_percent(share)} of comparably active users {unusual}"
         return f"({usual if share >= _USUAL else few})"
 
     return _texts(shares, text)
+
+
+def _percent(share: float) -> str:
+    """Return a share by two digits, never as a power of ten.
+
+    >>> _percent(0.0345), _percent(0.0000005)
+    ('3.5 %', '0.00005 %')
+    """
+    return f"{np.format_float_positional(share * 100, 2, fractional=False, trim='-')} %"
