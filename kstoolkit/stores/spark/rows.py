@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, Option, Sentence, naming
-from kstoolkit.formats.columns import ByteColumn, Decoded, except_at, joined_cells
+from kstoolkit.formats.columns import ByteColumn, Decoded, RowColumns, except_at, joined_cells
 from kstoolkit.formats.serdes import Serde, serde_of
 from kstoolkit.formats.spark.keys import FAMILY_BYTES, family_ids, written_key, written_row
 from kstoolkit.formats.spark.rows import RowTimes
 from kstoolkit.formats.spark.unsaferow import read_rows
-from kstoolkit.stores.rows.readable import Rows
+from kstoolkit.stores.rows.readable import NamedRows
 from kstoolkit.stores.rows.rows import row_batches
 
 if TYPE_CHECKING:
@@ -33,31 +33,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.formats.spark.rows import Family, StoreLayout
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import ReadAs, SerdeLike
-    from kstoolkit.stores.rows.rows import DecodedRows
     from kstoolkit.stores.spark.state import PartitionState
-
-
-class SparkRows(Rows):
-    """Rows of a store of Spark's, with the columns that these have beside those of every store."""
-
-    def __init__(self, rows: Rows, columns: Mapping[str, pa.DataType]) -> None:
-        super().__init__(
-            rows.source, rows.asked, rows.key_serde, rows.value_serde, limit=rows.limit
-        )
-        self._columns = columns
-
-    def _decoded(self, limit: int | None = None) -> Iterator[DecodedRows]:
-        for rows in super()._decoded(limit):
-            yield rows if len(rows) else self._with_columns(rows)
-
-    def _with_columns(self, nothing: DecodedRows) -> DecodedRows:
-        """Return no rows, with the columns that some would have."""
-        details = {name: pa.array([], kind) for name, kind in self._columns.items()}
-        return replace(nothing, raw=replace(nothing.raw, details=details))
 
 
 def is_some_of_key(family: Family, key: Any) -> bool:
@@ -66,37 +45,26 @@ def is_some_of_key(family: Family, key: Any) -> bool:
     return isinstance(key, dict) and bool(key) and key.keys() < names
 
 
-@dataclass(frozen=True)
-class SomeOfKey:
-    """Those rows of a column family whose keys have these values, by the names of columns."""
+def some_of_key(source: SparkSource, family: Family, wanted: Mapping[str, Any]) -> NamedRows:
+    """Return those rows of a column family whose keys have these values, by the names of columns.
 
-    source: SparkSource
-    family: Family
-    wanted: Mapping[str, Any]
+    A value that its column can't hold is a ConfigurationError.
+    """
+    key = family.key
+    columns = key.at([n for n, name in enumerate(key.names) if name in wanted])
+    row = written_row(columns, [wanted[name] for name in columns.names])
+    values: pa.Array = read_rows(ByteColumn.of([row]), columns).values
 
-    @property
-    def name(self) -> str:
-        """The store's name, for people."""
-        return self.source.name
-
-    def read(self, asked: Asked) -> Iterator[RowColumns]:
-        """Yield rows in parts of some thousands: at least those that are asked for."""
-        wanted = self.values
-        for rows in self.source.read(asked):
-            keys = self.family.some_of_key(rows.key, list(self.wanted))
+    def read(asked: Asked) -> Iterator[RowColumns]:
+        for rows in source.read(asked):
+            keys = family.some_of_key(rows.key, list(wanted))
             chosen = np.asarray(keys.is_valid()) & except_at(rows.problems, len(rows))
-            columns = dict(zip(keys.type.names, keys.flatten(), strict=True))
-            for field, value in zip(wanted.type, wanted.flatten(), strict=True):
-                chosen &= _equal(columns[field.name], value)
+            found = dict(zip(keys.type.names, keys.flatten(), strict=True))
+            for field, value in zip(values.type, values.flatten(), strict=True):
+                chosen &= _equal(found[field.name], value)
             yield rows.take(chosen)
 
-    @cached_property
-    def values(self) -> pa.Array:
-        """The values as they are read, one struct; an error if a column can't hold its one."""
-        key = self.family.key
-        columns = key.at([n for n, name in enumerate(key.names) if name in self.wanted])
-        cells = [self.wanted[name] for name in columns.names]
-        return read_rows(ByteColumn.of([written_row(columns, cells)]), columns).values
+    return NamedRows(source.name, read)
 
 
 def _equal(column: pa.Array, value: pa.Array) -> NDArray[np.bool_]:
@@ -115,6 +83,7 @@ def _equal(column: pa.Array, value: pa.Array) -> NDArray[np.bool_]:
 
 
 _SERDES = {"key_serde", "value_serde"}
+_NO_CELLS = ByteColumn.of([])
 _UNKNOWN = "a row of a column family that the store does not name"
 
 
@@ -269,14 +238,19 @@ class SparkSource:
         return FamilySerdes(self.wanted)
 
     @property
-    def extra_columns(self) -> dict[str, pa.DataType]:
+    def _extra_columns(self) -> dict[str, pa.DataType]:
         """The columns that rows have beside those of every store, and their types."""
         has_families = any(each.number is not None for each in self.wanted)
         family = {"family": pa.string()} if has_families else {}
         return family | ({"partition": pa.int32()} if self.is_whole else {})
 
     def read(self, asked: Asked) -> Iterator[RowColumns]:
-        """Yield rows in parts of some thousands: at least those that are asked for."""
+        """Yield rows in parts of some thousands: at least those that are asked for.
+
+        A part without rows comes first, with the columns that some would have.
+        """
+        extra = {name: pa.array([], kind) for name, kind in self._extra_columns.items()}
+        yield replace(RowColumns.whole(_NO_CELLS, _NO_CELLS), details=extra)
         for part in self.parts:
             state = part.opened()
             with closing(state) if self.is_whole else nullcontext():
@@ -303,7 +277,7 @@ class SparkSource:
         told = {"family": None if family is None else family.name, "partition": partition}
         columns = {
             name: pa.repeat(pa.scalar(told[name], kind), len(rows))
-            for name, kind in self.extra_columns.items()
+            for name, kind in self._extra_columns.items()
         }
         if family is not None and RowTimes.of(family).are_expiries:
             columns["expires"] = pa.repeat(pa.scalar(value=True), len(rows))

@@ -21,10 +21,9 @@ from kstoolkit.stores.spark.checkpoint import counted_keys, kind_of
 from kstoolkit.stores.spark.rows import (
     FamilySerdes,
     PartitionRows,
-    SomeOfKey,
-    SparkRows,
     SparkSource,
     is_some_of_key,
+    some_of_key,
 )
 from kstoolkit.stores.spark.state import NO_LOG, WHERE_IT_IS, StoreVersion, opened_snapshot
 from kstoolkit.stores.views import HasViews
@@ -222,8 +221,7 @@ class SparkStore(HasViews, HasRows):
         if not internal:
             return self._rows(asked)
         families = list(self.families.values())
-        rows = self._readable(families).rows(**FamilySerdes(families).asked(asked))
-        return SparkRows(rows, self._source(families).extra_columns)
+        return self._readable(families).rows(**FamilySerdes(families).asked(asked))
 
     @overload
     def count(self, *, exact: Literal[True]) -> int: ...
@@ -332,12 +330,10 @@ class SparkStore(HasViews, HasRows):
     def _rows(self, asked: dict[str, Any]) -> Rows:
         source, key = self.source, asked.get("key")
         if key is None or len(source.wanted) != 1 or not is_some_of_key(source.wanted[0], key):
-            return SparkRows(super().rows(**source.serdes.asked(asked)), source.extra_columns)
+            return super().rows(**source.serdes.asked(asked))
         rows = super().rows(**source.serdes.asked(asked | {"key": None}))
-        some = SomeOfKey(source, source.wanted[0], key)
-        some.values  # noqa: B018 - which raises, if they are none of the columns
-        found = Rows(some, rows.asked, rows.key_serde, rows.value_serde, limit=rows.limit)
-        return SparkRows(found, source.extra_columns)
+        some = some_of_key(source, source.wanted[0], key)
+        return Rows(some, rows.asked, rows.key_serde, rows.value_serde, limit=rows.limit)
 
     def _source(self, families: list[Family]) -> SparkSource:
         wanted = {each.name: each for each in families}
