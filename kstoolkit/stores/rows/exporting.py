@@ -10,7 +10,7 @@ import os
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +26,11 @@ from kstoolkit.stores.spark.checkpoint import checkpoint_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from kstoolkit.stores.comparing.storediff import StoreDiff
+    from kstoolkit.stores.rows.readable import Rows
+
+    _Exportable = Rows | StoreDiff
 
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
@@ -79,25 +84,8 @@ _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 32 << 20
 _LINES_AT_ONCE = 10_000
 
 
-class _AsArrow(Protocol):
-    """Some rows."""
-
-    def to_arrow(self) -> pa.Table:
-        """Return them as a table."""
-
-
-class Exportable(Protocol):
-    """What can be exported: :class:`Rows`, and a diff of two stores."""
-
-    def batches(self) -> Iterator[_AsArrow]:
-        """Yield the rows in parts; one without rows, if there are none."""
-
-    def json_lines(self) -> Iterator[str]:
-        """Yield one JSON object a row, without its line end."""
-
-
 def export(
-    rows: Exportable | HasRows, path: str | os.PathLike[str], *, overwrite: bool = False
+    rows: HasRows | Rows | StoreDiff, path: str | os.PathLike[str], *, overwrite: bool = False
 ) -> int:
     """Write rows to a file, and return how many.
 
@@ -145,7 +133,7 @@ def export(
         return write(rows, beside)
 
 
-def _writer(target: Path) -> Callable[[Exportable, Path], int]:
+def _writer(target: Path) -> Callable[[_Exportable, Path], int]:
     suffixes = [each.lower() for each in target.suffixes]
     compression = _COMPRESSION.get(suffixes[-1]) if suffixes else None
     last = suffixes[-2:-1] if compression else suffixes[-1:]
@@ -161,7 +149,7 @@ def _writer(target: Path) -> Callable[[Exportable, Path], int]:
     raise ConfigurationError(message, hint=hint)
 
 
-def _parquet(rows: Exportable, path: Path) -> int:
+def _parquet(rows: _Exportable, path: Path) -> int:
     parts = (part.to_arrow() for part in rows.batches())
     first = next(parts)
     with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
@@ -181,7 +169,7 @@ def _row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def _csv(rows: Exportable, path: Path, *, compression: str | None) -> int:
+def _csv(rows: _Exportable, path: Path, *, compression: str | None) -> int:
     parts = (_as_texts(part.to_arrow()) for part in rows.batches())
     first = next(parts)
     with (
@@ -199,7 +187,7 @@ def _write_all(writer: pq.ParquetWriter | pc_csv.CSVWriter, tables: Iterator[pa.
     return number
 
 
-def _json(rows: Exportable, path: Path, *, compression: str | None) -> int:
+def _json(rows: _Exportable, path: Path, *, compression: str | None) -> int:
     number, held = 0, []
     with pa.output_stream(path, compression=compression) as file:
         for line in rows.json_lines():  # not kept by a name: with the loop, its store is let go
