@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstoolkit.errors import FormatError, InputError, KstoolkitError
@@ -22,7 +21,7 @@ from kstoolkit.rocksdb.faults import (
     StorePermissionError,
 )
 from kstoolkit.rocksdb.files.finding import MissingFolderError
-from kstoolkit.rocksdb.files.ssts import Level, density, known_total, level_of
+from kstoolkit.rocksdb.files.ssts import Level, density, known_total, levels_of
 from kstoolkit.rocksdb.files.summary import NO_DAMAGE, StoreSummary
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
@@ -98,7 +97,7 @@ class StoreRecords(Records[_Row]):
             case [StoreSummary()]:
                 return summary_in_all(self.path, dict(self.items()))  # type: ignore[arg-type] # as said
             case [Level()]:
-                return levels_in_all(rows)
+                return levels_of(rows)
             case [MemoryParts() | MemoryInAll()]:
                 return memory_in_all(self.path, rows)
             case [StoreLog()]:
@@ -193,7 +192,7 @@ class HasViews(Closing, ABC):
 
     def levels(self, cf: str | None = None) -> Records[Level]:
         """Return the levels that have files, each of all of them together."""
-        return levels_in_all(self.each(lambda store: store.levels(cf)))
+        return levels_of(self.each(lambda store: store.levels(cf)))
 
     def ssts(self, cf: str | None = None) -> StoreRecords[Sst]:
         """Return the SST files of each, of all column families or one, by level and key."""
@@ -274,16 +273,6 @@ def summary_in_all(path: Path, each: Mapping[str, StoreSummary]) -> StoreSummary
         unknown={name: why for name, why in whys.items() if sums.get(name, 0) is None},
         **sums,
     )
-
-
-def levels_in_all(each: Iterable[Level]) -> Records[Level]:
-    """Return the levels of some stores, those of one column family and number as one."""
-
-    def where(level: Level) -> tuple[str, int]:
-        return level.column_family, level.level
-
-    grouped = groupby(sorted(each, key=where), where)
-    return Records([level_of(*at, list(levels)) for at, levels in grouped], "levels")
 
 
 _FORMULA = "formula_bytes"

@@ -17,6 +17,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import FormatError
@@ -375,14 +376,14 @@ class Level(Record):
         )
 
 
-def levels_of(ssts: Sequence[Sst]) -> Records[Level]:
-    """Return the levels of SST files that come sorted by column family and level."""
-    grouped = groupby(ssts, lambda each: (each.column_family, each.level))
-    return Records([level_of(*where, list(files)) for where, files in grouped], "levels")
+def levels_of(parts: Iterable[Sst] | Iterable[Level]) -> Records[Level]:
+    """Return what SST files, or levels of several stores, come to as levels."""
+    where = attrgetter("column_family", "level")
+    each: list[Sst | Level] = sorted(parts, key=where)
+    return Records([_level_of(*at, [*some]) for at, some in groupby(each, where)], "levels")
 
 
-def level_of(family: str, level: int, parts: Sequence[Sst | Level]) -> Level:
-    """Return what some SST files, or levels of several stores, come to as one level."""
+def _level_of(family: str, level: int, parts: Sequence[Sst | Level]) -> Level:
     raw_bytes = known_total(map(_raw_bytes, parts))
     kinds = {kind for each in parts for kind in (each.compression or "").split(", ") if kind}
     compression = ", ".join(sorted(kinds)) or None
