@@ -42,7 +42,7 @@ from kstoolkit.windows import as_window, length_label
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rocksdict import Options
@@ -116,40 +116,31 @@ def _is_whole(folder: Path, options: Options, mark: Mark) -> bool:
     return True
 
 
-_BEFORE_EVERYTHING = -(2**63)
+_LONG_AGO_MS = -(2**63)
 
 
-def newest_start_ms(levels: Iterable[LevelState]) -> int:
-    """Return the start of the newest segment: event time has come as far as that, or further."""
-    starts = (start for level in levels for start in level.segments)
-    return max(starts, default=_BEFORE_EVERYTHING)
+def expire(
+    folder: Path, state: ReplicaState, memory: Mapping[int, MemoryLevel], now_ms: int | None
+) -> tuple[ReplicaState, int]:
+    """Drop segments, and return what the replica's file says then, and how many it were.
 
-
-def expire_disk(folder: Path, state: ReplicaState, now_ms: int) -> tuple[ReplicaState, int]:
-    """Drop segments on disk, and return what the replica's file says then, and how many it were."""
-    dropped = 0
-    for window_ms, level in state.levels.items():
-        starts = _expired(window_ms, level.segments, state.retention_ms, now_ms)
-        state = state.with_level(_without(level, starts))
-        dropped += len(starts)
-    if dropped:
+    ``now_ms`` is epoch ms UTC; ``None``: as far as the data has come.
+    """
+    starts: dict[int, Collection[int]] = {each: at.segments for each, at in state.levels.items()}
+    starts |= {each: held.segments for each, held in memory.items()}
+    if now_ms is None:
+        now_ms = max((start for each in starts.values() for start in each), default=_LONG_AGO_MS)
+    gone = {each: _expired(each, at, state.retention_ms, now_ms) for each, at in starts.items()}
+    for window_ms, held in memory.items():
+        held.state = _without(held.state, gone[window_ms])
+        for start_ms in gone[window_ms]:
+            del held.segments[start_ms]
+    levels = {each: _without(level, gone[each]) for each, level in state.levels.items()}
+    if levels != state.levels:
+        state = replace(state, levels=levels)
         state.save(folder)  # from now on nobody counts on them
         remove_leftovers(folder, state)
-    return state, dropped
-
-
-def expire_memory(
-    memory: Mapping[int, MemoryLevel], retention_ms: Mapping[int, int], now_ms: int
-) -> int:
-    """Drop segments in memory, and return how many it were."""
-    dropped = 0
-    for window_ms, level in memory.items():
-        starts = _expired(window_ms, level.segments, retention_ms, now_ms)
-        level.state = _without(level.state, starts)
-        for start_ms in starts:
-            del level.segments[start_ms]
-        dropped += len(starts)
-    return dropped
+    return state, sum(map(len, gone.values()))
 
 
 def _expired(
@@ -235,18 +226,12 @@ class CatchUp:
         ]
 
     def expire(self, now_ms: int | None) -> int:
-        """Drop segments that have been kept long enough, and return how many.
-
-        ``now_ms`` is epoch ms UTC; ``None``: as far as the data has come.
-        """
+        """Drop segments that have been kept long enough, and return how many; as :func:`expire`."""
         if not self.state.retention_ms:
             return 0
-        if now_ms is None:
-            now_ms = newest_start_ms(self.levels.values())
-        dropped = expire_memory(self.memory, self.state.retention_ms, now_ms)
         self.close()
-        self.state, dropped_on_disk = expire_disk(self.folder, self.state, now_ms)
-        return dropped + dropped_on_disk
+        self.state, dropped = expire(self.folder, self.state, self.memory, now_ms)
+        return dropped
 
     def close(self) -> None:
         """Close what is open for writing."""

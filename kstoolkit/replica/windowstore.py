@@ -28,7 +28,7 @@ from kstoolkit.formats.actions import checked
 from kstoolkit.formats.keys import decode_replica_keys, encode_replica_key
 from kstoolkit.moments import moment_ms
 from kstoolkit.records import Closing, Records, Viewed, counted
-from kstoolkit.replica.catchup import CatchUp, expire_disk, expire_memory, newest_start_ms
+from kstoolkit.replica.catchup import CatchUp, expire
 from kstoolkit.replica.listening import ProgressBar
 from kstoolkit.replica.records import Lag, UserCounts
 from kstoolkit.replica.replicafile import (
@@ -700,11 +700,8 @@ class WindowStore(WindowReader):
             If somebody restores or follows; whoever follows can expire: ``standby.expire(now)``.
         """
         with writing_alone(self.path):
-            state = ReplicaState.load(self.path)
-            levels = [*state.levels.values(), *(each.state for each in self._memory.values())]
-            now_ms = newest_start_ms(levels) if now is None else moment_ms(now)
-            _, dropped = expire_disk(self.path, state, now_ms)
-            dropped += expire_memory(self._memory, state.retention_ms, now_ms)
+            now_ms = None if now is None else moment_ms(now)
+            _, dropped = expire(self.path, ReplicaState.load(self.path), self._memory, now_ms)
         self._opened.refresh(now=True)
         return dropped
 
