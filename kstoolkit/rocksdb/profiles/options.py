@@ -15,7 +15,7 @@ OPTIONS files have their own text for them (``kLZ4Compression``, braces in brace
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -607,18 +607,11 @@ _OF_CALLS = {"fill_cache", "readahead_bytes", "prefix_same_as_start", "disable_w
 _Entries = dict[OptionPlace, dict[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundOptions:
-    """What an OPTIONS file says of a profile's options; ``unknown`` is why a value is None."""
+def find_options(path: str | os.PathLike[str], column_family: str) -> dict[str, Any]:
+    """Return what makes a profile lie over an OPTIONS file: what it says of a column family.
 
-    name: str
-    purpose: str
-    values: dict[str, Any]
-    unknown: dict[str, str]
-
-
-def find_options(path: str | os.PathLike[str], column_family: str) -> FoundOptions:
-    """Return the options of a column family, and why some are unknown."""
+    With the options come their name and purpose, and why those that are None are unknown.
+    """
     file = _options_file(Path(path))
     try:
         found = _found(file, column_family)
@@ -630,23 +623,25 @@ def find_options(path: str | os.PathLike[str], column_family: str) -> FoundOptio
     if file == Path(path):
         return found
     logged = _logged(Path(path) / "LOG", column_family)
-    new = {name: value for name, value in logged.items() if found.unknown.pop(name, None)}
-    beside = f"{found.purpose.removesuffix('.')} and LOG." if new else found.purpose
-    return replace(found, values=found.values | new, purpose=beside)
+    new = {name: Left(value) for name, value in logged.items() if found["unknown"].pop(name, None)}
+    beside = f"{found['purpose'].removesuffix('.')} and LOG." if new else found["purpose"]
+    return found | new | {"purpose": beside}
 
 
-def _found(file: Path, column_family: str) -> FoundOptions:
+def _found(file: Path, column_family: str) -> dict[str, Any]:
     sections = parse_options(_text(file))
     version = option_in(sections, "Version", "rocksdb_version") or "an unknown version"
     entries = _entries(sections, column_family, file)
     values: dict[str, Any] = {}
     unknown: dict[str, str] = {}
     for name, option in OPTIONS.items():
-        values[name], why = _value(name, option, entries, version)
+        value, why = _value(name, option, entries, version)
+        values[name] = Left(value)
         if why:
             unknown[name] = why
     purpose = f"What RocksDB {version} was given for {column_family!r}, by {file.name}."
-    return FoundOptions(file.absolute().parent.name, purpose, values, unknown)
+    told = {"name": file.absolute().parent.name, "purpose": purpose, "unknown": unknown}
+    return values | told
 
 
 def _options_file(path: Path) -> Path:

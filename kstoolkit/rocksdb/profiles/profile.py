@@ -98,10 +98,7 @@ class Profile(OptionSet, Viewed):
         ...     Profile.from_options(folder).block_size
         8192
         """
-        found = find_options(path, column_family)
-        left: dict[str, Any] = {name: Left(value) for name, value in found.values.items()}
-        left |= {"name": found.name, "purpose": found.purpose, "unknown": found.unknown}
-        return cls(base=OPTIONS_FILE, **left)
+        return cls(base=OPTIONS_FILE, **find_options(path, column_family))
 
     def changed(self, **options: Any) -> Profile:
         """Return the same profile with some options set otherwise.
