@@ -68,7 +68,7 @@ from kstoolkit.formats.streams.keys import (
     window_keys,
 )
 from kstoolkit.formats.streams.kinds import Kind
-from kstoolkit.formats.streams.values import Cursor, Header, cut_values, headers_array, wrapping_of
+from kstoolkit.formats.streams.values import Cursor, cut_values, headers_array, wrapping_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.formats.streams.keys import KeyParts
-    from kstoolkit.formats.streams.values import ValueParts, Wrapping
+    from kstoolkit.formats.streams.values import RecordHeaders, ValueParts, Wrapping
 
 _SIDES = ("right", "left")  # the sides of a join, each at the place of the byte that stands for it
 _KEY_BYTES = 9
@@ -178,7 +178,7 @@ class _BufferedRecord:
     offset: int
     topic: str
     partition: int
-    headers: list[Header]
+    headers: RecordHeaders
     prior: tuple[int, int] | None
     old: tuple[int, int] | None
     new: tuple[int, int] | None
@@ -190,7 +190,7 @@ def _read_buffered(data: memoryview, start: int, end: int) -> _BufferedRecord:
     topic, partition = cursor.text(cursor.sized()), cursor.int32()
     count = cursor.count(_HEADER_BYTES, "headers", least=-1)  # from old releases: none either
     found = ((cursor.text(cursor.sized()), cursor.sized()) for _ in range(count))
-    headers = [Header(name, None if value is None else cursor.take(value)) for name, value in found]
+    headers = [(name, None if value is None else cursor.take(value)) for name, value in found]
     prior = cursor.sized()
     length = cursor.int32()
     old = prior if length == _AS_PRIOR else None if length == -1 else cursor.span(length)

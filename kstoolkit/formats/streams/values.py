@@ -22,7 +22,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -271,13 +271,6 @@ def _bytes(count: int) -> str:
     return f"{count} byte" if count == 1 else f"{count} bytes"
 
 
-class Header(NamedTuple):
-    """A record header."""
-
-    name: str
-    value: bytes | None
-
-
 def _cut_headers(values: ByteColumn) -> ValueParts:
     """Return values without the headers in front of them, and the headers."""
     rows = np.flatnonzero((values.first_bytes() != 0) & ~values.is_null)
@@ -293,16 +286,15 @@ def _cut_headers(values: ByteColumn) -> ValueParts:
     return ValueParts(rest, None, _of_rows(row, names, held, known), problems)
 
 
-def headers_array(found: Mapping[int, list[Header]], known: NDArray[np.bool_]) -> pa.Array:
+def headers_array(found: Mapping[int, RecordHeaders], known: NDArray[np.bool_]) -> pa.Array:
     """Return the headers of all rows, null where it is not known whether they have any.
 
     ``found`` are those of rows that have some, by their positions.
     """
-    row = [row for row in sorted(found) for _ in found[row]]
-    flat = [header for row in sorted(found) for header in found[row]]
-    names = pa.array([header.name for header in flat], pa.string())
-    values = pa.array([header.value for header in flat], pa.binary())
-    return _of_rows(np.array(row, dtype=np.int64), names, values, known)
+    flat = [(row, *header) for row in sorted(found) for header in found[row] or ()]
+    names = pa.array([name for _, name, _ in flat], pa.string())
+    values = pa.array([value for *_, value in flat], pa.binary())
+    return _of_rows(np.array([row for row, *_ in flat], dtype=np.int64), names, values, known)
 
 
 def _of_rows(
