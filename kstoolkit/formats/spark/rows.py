@@ -383,14 +383,6 @@ class Family:
         return read_rows(cells, self.value.keep(names)).values
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FamilyRows:
-    """Rows of one family; None where the family is not known, and each row is a problem."""
-
-    family: Family | None
-    rows: RowColumns
-
-
 @dataclass(frozen=True, slots=True)
 class StoreLayout:
     """How the rows of a store are taken apart, and what its values are wrapped in.
@@ -401,36 +393,35 @@ class StoreLayout:
     >>> row = schema_of({"type": "struct", "fields": [{"name": "n", "type": "long"}]})
     >>> layout = StoreLayout((Family("default", row, row, KeyEncoder()),))
     >>> one = bytes(9) + bytes([7]) + bytes(7)
-    >>> [found] = layout.split(ByteColumn.of([one]), ByteColumn.of([one]))
-    >>> found.family.value_serde.decode(found.rows.value).values.to_pylist()
+    >>> [(family, rows)] = layout.split(ByteColumn.of([one]), ByteColumn.of([one]))
+    >>> family.value_serde.decode(rows.value).values.to_pylist()
     [{'n': 7}]
     """
 
     families: tuple[Family, ...]
     wrapping: ValueWrapping = field(default_factory=ValueWrapping)
 
-    def split(self, keys: ByteColumn, values: ByteColumn) -> list[FamilyRows]:
-        """Return rows on disk, taken apart, family by family.
+    def split(self, keys: ByteColumn, values: ByteColumn) -> list[tuple[Family | None, RowColumns]]:
+        """Return rows on disk, taken apart, family by family; None where that is not known.
 
         Each row on disk is in one of them, and they are in order, but for lists that are empty. A
         row that can't be taken apart is a problem, and its key and value are what lies on disk.
         """
         by_number = {family.number: family for family in self.families}
-        if None in by_number:
-            return [self._rows(by_number[None], keys, values, np.arange(len(keys)))]
-        numbers = family_ids(keys)
-        return [
-            self._rows(by_number.get(number), keys, values, np.flatnonzero(numbers == number))
-            for number in np.unique(numbers).tolist()
-        ]
+        places: dict[int | None, NDArray[np.intp]] = {None: np.arange(len(keys))}
+        if None not in by_number:
+            numbers = family_ids(keys)
+            places = {n: np.flatnonzero(numbers == n) for n in np.unique(numbers).tolist()}
+        found = [(by_number.get(number), row) for number, row in places.items()]
+        return [(family, self._rows(family, keys, values, row)) for family, row in found]
 
     def _rows(
         self, family: Family | None, keys: ByteColumn, values: ByteColumn, row: NDArray[np.intp]
-    ) -> FamilyRows:
+    ) -> RowColumns:
         keys, values = keys.take(row), values.take(row)
         if family is None:
             problems = dict.fromkeys(range(len(row)), _NO_FAMILY)
-            return FamilyRows(None, RowColumns(row, keys, values, problems=problems))
+            return RowColumns(row, keys, values, problems=problems)
         found = self.wrapping.rows(keys, values, has_several=family.has_several)
         bare, problems = self._keys(family, keys)
         problems |= found.problems
@@ -442,7 +433,7 @@ class StoreLayout:
         order = np.argsort(place, kind="stable")
         whole = RowColumns(row[place[order]], key.take(order), value.take(order))
         told = {n: problems[at] for n, at in enumerate(place[order].tolist()) if at in problems}
-        return FamilyRows(family, _with_times(family, whole, told))
+        return _with_times(family, whole, told)
 
     def _keys(self, family: Family, keys: ByteColumn) -> tuple[ByteColumn, dict[int, str]]:
         bare = keys if family.number is None else keys.part(FAMILY_BYTES)

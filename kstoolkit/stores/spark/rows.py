@@ -266,11 +266,11 @@ class SparkSource:
             return
         prefix = _prefix(layout, on_disk[0], asked) if len(on_disk) == 1 else b""
         for keys, values in row_batches(state.rows(prefix)):
-            for found in layout.split(keys, values):
-                if found.family is None:
-                    yield self._told(found.rows, None, part.partition)
-                elif found.family.name in part.wanted:
-                    yield self._told(found.rows, part.wanted[found.family.name], part.partition)
+            for family, rows in layout.split(keys, values):
+                if family is None:
+                    yield self._told(rows, None, part.partition)
+                elif family.name in part.wanted:
+                    yield self._told(rows, part.wanted[family.name], part.partition)
 
     def _told(self, rows: RowColumns, family: Family | None, partition: int) -> RowColumns:
         """Return the rows of a family with its name and partition, where rows tell those."""

@@ -142,14 +142,14 @@ def test_rows_of_any_schema_are_read_or_said_to_be_wrong(
 ) -> None:
     layout = StoreLayout((one,), ValueWrapping(is_rocksdb=is_rocksdb))
     disk = (ByteColumn.of([row[n] for row in rows]) for n in (0, 1))
-    [found] = layout.split(*disk)
-    for times in (found.rows.window_start_ms, found.rows.window_end_ms, found.rows.timestamp_ms):
+    [(_, found)] = layout.split(*disk)
+    for times in (found.window_start_ms, found.window_end_ms, found.timestamp_ms):
         assert times is None or times.type == pa.int64()
-    sides = ((one.key_serde, found.rows.key), (one.value_serde, found.rows.value))
+    sides = ((one.key_serde, found.key), (one.value_serde, found.value))
     for serde, cells in sides:
         decoded = serde.decode(cells)
         decoded.values.validate(full=True)  # type: ignore[union-attr]
-        assert len(decoded.to_list(cells)) == len(found.rows)
+        assert len(decoded.to_list(cells)) == len(found)
 
 
 MEMBERS = st.sampled_from(

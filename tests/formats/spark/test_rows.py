@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.columns import ByteColumn
+from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.formats.spark.checksums import crc32c, crc32c_of_both, xxhash32
 from kstoolkit.formats.spark.keys import KeyEncoder, key_serde
 from kstoolkit.formats.spark.logs import (
@@ -23,7 +23,6 @@ from kstoolkit.formats.spark.logs import (
 )
 from kstoolkit.formats.spark.rows import (
     Family,
-    FamilyRows,
     StoreLayout,
     ValueWrapping,
     _elements_of,
@@ -48,14 +47,16 @@ def family(key: Any = None, value: Any = None, **options: Any) -> Family:
     )
 
 
-def split(layout: StoreLayout, rows: dict[bytes, bytes | None]) -> list[FamilyRows]:
+def split(
+    layout: StoreLayout, rows: dict[bytes, bytes | None]
+) -> list[tuple[Family | None, RowColumns]]:
     return layout.split(ByteColumn.of(list(rows)), ByteColumn.of(list(rows.values())))
 
 
-def decoded(found: FamilyRows) -> list[tuple[Any, Any]]:
-    assert found.family is not None
-    key = found.family.key_serde.decode(found.rows.key).to_list(found.rows.key)
-    value = found.family.value_serde.decode(found.rows.value).to_list(found.rows.value)
+def decoded(family: Family | None, rows: RowColumns) -> list[tuple[Any, Any]]:
+    assert family is not None
+    key = family.key_serde.decode(rows.key).to_list(rows.key)
+    value = family.value_serde.decode(rows.value).to_list(rows.value)
     return list(zip(key, value, strict=True))
 
 
@@ -78,16 +79,16 @@ def checksum(*parts: bytes) -> bytes:
 def test_a_row_of_rocksdb_loses_its_version_and_its_family() -> None:
     layout = StoreLayout((family(number=2, name="counts"),))
     key = b"\x02\x00\x00" + user("Anna")
-    [found] = split(layout, {key: b"\x00" + count(7)})
-    assert found.rows.key.to_list() == [user("Anna")]
-    assert found.rows.value.to_list() == [count(7)]
-    assert decoded(found) == [({"user": "Anna"}, {"count": 7})]
+    [(one, rows)] = split(layout, {key: b"\x00" + count(7)})
+    assert rows.key.to_list() == [user("Anna")]
+    assert rows.value.to_list() == [count(7)]
+    assert decoded(one, rows) == [({"user": "Anna"}, {"count": 7})]
 
 
 def test_a_row_of_the_hdfs_backed_provider_is_as_it_is() -> None:
     layout = StoreLayout((family(),), ValueWrapping(is_rocksdb=False))
     [found] = split(layout, {user("Anna"): count(7)})
-    assert decoded(found) == [({"user": "Anna"}, {"count": 7})]
+    assert decoded(*found) == [({"user": "Anna"}, {"count": 7})]
 
 
 def test_families_are_told_apart_and_an_unknown_one_is_said() -> None:
@@ -95,10 +96,10 @@ def test_families_are_told_apart_and_an_unknown_one_is_said() -> None:
     keys = [bytes([n, 0, 0]) + user("Anna") for n in (2, 1, 9, 2)] + [b"x"]
     values = [b"\x00" + count(n) for n in range(5)]
     found = layout.split(ByteColumn.of(keys), ByteColumn.of(values))
-    told = [(each.family and each.family.name, each.rows.row.tolist()) for each in found]
+    told = [(one and one.name, rows.row.tolist()) for one, rows in found]
     assert told == [(None, [4]), ("a", [1]), ("b", [0, 3]), (None, [2])]
-    assert found[3].rows.problems == {0: "a key of a column family that the store does not name"}
-    assert found[3].rows.key.to_list() == [keys[2]]
+    assert found[3][1].problems == {0: "a key of a column family that the store does not name"}
+    assert found[3][1].key.to_list() == [keys[2]]
 
 
 @given(st.lists(st.lists(LONGS, max_size=100), max_size=80), st.sampled_from([b"", b","]))
@@ -108,10 +109,10 @@ def test_a_list_is_one_row_an_element(lists: list[list[int]], delimiter: bytes) 
     values = [
         delimiter.join(behind_length(b"\x00" + count(number)) for number in each) for each in lists
     ]
-    [found] = layout.split(ByteColumn.of(keys), ByteColumn.of(values))
+    [(one, rows)] = layout.split(ByteColumn.of(keys), ByteColumn.of(values))
     told = [(n, number) for n, each in enumerate(lists) for number in each]
     assert (
-        list(zip(found.rows.row.tolist(), [v["count"] for _, v in decoded(found)], strict=True))
+        list(zip(rows.row.tolist(), [v["count"] for _, v in decoded(one, rows)], strict=True))
         == told
     )
 
@@ -134,38 +135,39 @@ def test_checksums_are_verified_and_taken_off(
         bare = [b"\x00" + count(number) for number in (numbers if several else numbers[:1])]
         bare = [behind_length(each) for each in bare] if several else bare
         rows[key] = delimiter.join(checksum(key, each) + behind_length(each) for each in bare)
-    [found] = split(layout, rows)
-    assert not found.rows.problems
+    [(one, found)] = split(layout, rows)
+    assert not found.problems
     told = [number for numbers in lists for number in (numbers if several else numbers[:1])]
-    assert [value["count"] for _, value in decoded(found)] == told
+    assert [value["count"] for _, value in decoded(one, found)] == told
 
 
 def test_a_row_with_another_checksum_is_said_and_shown_as_it_is() -> None:
     key, good = b"\x00" + user("Anna"), b"\x00" + count(7)
     bad = checksum(b"x") + behind_length(good)
     layout = StoreLayout((family(),), ValueWrapping(has_checksums=True))
-    [found] = split(layout, {key: bad, b"\x00" + user("Bo"): b"short"})
-    assert found.rows.problems == {
+    [(_, rows)] = split(layout, {key: bad, b"\x00" + user("Bo"): b"short"})
+    assert rows.problems == {
         0: "a checksum that is not that of the row",
         1: "an element that is longer than what is left of the value",
     }
-    assert found.rows.value.to_list() == [bad, b"short"]
-    assert found.rows.key.to_list()[0] == key
+    assert rows.value.to_list() == [bad, b"short"]
+    assert rows.key.to_list()[0] == key
 
 
 def test_two_values_where_one_should_be_are_said() -> None:
     key = b"\x00" + user("Anna")
     one = checksum(key, b"\x00" + count(7)) + behind_length(b"\x00" + count(7))
-    [found] = split(StoreLayout((family(),), ValueWrapping(has_checksums=True)), {key: one + one})
-    assert found.rows.problems == {0: "a value that is not one row behind its checksum"}
+    layout = StoreLayout((family(),), ValueWrapping(has_checksums=True))
+    [(_, rows)] = split(layout, {key: one + one})
+    assert rows.problems == {0: "a value that is not one row behind its checksum"}
 
 
 def test_checksums_of_the_hdfs_backed_provider_have_no_length() -> None:
     layout = StoreLayout((family(),), ValueWrapping(is_rocksdb=False, has_checksums=True))
     key, value = user("Anna"), count(7)
-    [found] = split(layout, {key: checksum(key, value) + value, user("Bo"): bytes(4) + value})
-    assert found.rows.problems == {1: "a checksum that is not that of the row"}
-    assert decoded(found)[0] == ({"user": "Anna"}, {"count": 7})
+    [(one, rows)] = split(layout, {key: checksum(key, value) + value, user("Bo"): bytes(4) + value})
+    assert rows.problems == {1: "a checksum that is not that of the row"}
+    assert decoded(one, rows)[0] == ({"user": "Anna"}, {"count": 7})
 
 
 def test_a_removed_key_has_no_value() -> None:
@@ -175,14 +177,13 @@ def test_a_removed_key_has_no_value() -> None:
                 (family(has_several=several),), ValueWrapping(has_checksums=checksums)
             )
             [found] = split(layout, {b"\x00" + user("Anna"): None})
-            assert decoded(found) == [({"user": "Anna"}, None)], (several, checksums)
+            assert decoded(*found) == [({"user": "Anna"}, None)], (several, checksums)
 
 
 def test_one_bad_row_leaves_its_neighbours_alone() -> None:
     good, bad = b"\x00" + count(7), b"\x09" + count(8)
     keys = [b"\x00" + user(name) for name in ("a", "b", "c")]
-    found = split(StoreLayout((family(),)), dict(zip(keys, [good, bad, good], strict=True)))
-    rows = found[0].rows
+    [(_, rows)] = split(StoreLayout((family(),)), dict(zip(keys, [good, bad, good], strict=True)))
     assert rows.row.tolist() == [0, 1, 2]
     assert rows.problems == {1: "a row of a version that is not known"}
     assert rows.value.to_list() == [count(7), bad, count(7)]
@@ -290,11 +291,11 @@ def test_of_rubbish_every_row_is_there_and_nothing_is_raised(
     )
     keys, values = [row[0] for row in rows], [row[1] for row in rows]
     found = StoreLayout((one,), wrapping).split(ByteColumn.of(keys), ByteColumn.of(values))
-    seen = {int(row) for each in found for row in each.rows.row}
+    seen = {int(row) for _, its_rows in found for row in its_rows.row}
     empty = {n for n, value in enumerate(values) if value == b"" and one.has_several}
     assert set(range(len(rows))) - seen <= empty
-    for each in found:
-        assert each.family is None or len(decoded(each)) == len(each.rows)
+    for its_family, its_rows in found:
+        assert its_family is None or len(decoded(its_family, its_rows)) == len(its_rows)
 
 
 def window(start: datetime, end: datetime) -> dict[str, datetime]:
@@ -305,8 +306,8 @@ WINDOW = row_schema(start="timestamp", end="timestamp")
 
 
 def times(one: Family, key: bytes, value: bytes) -> tuple[Any, Any, Any]:
-    [found] = split(StoreLayout((one,)), {key: value})
-    columns = found.rows.window_start_ms, found.rows.window_end_ms, found.rows.timestamp_ms
+    [(_, rows)] = split(StoreLayout((one,)), {key: value})
+    columns = rows.window_start_ms, rows.window_end_ms, rows.timestamp_ms
     start, end, time = (each if each is None else each.to_pylist()[0] for each in columns)
     return start, end, time
 
@@ -371,10 +372,10 @@ def test_a_bad_row_has_no_times() -> None:
     cell = written_row(key, {"window": window(MOMENT, MOMENT)})
     layout = StoreLayout((family(key),))
     rows: dict[bytes, bytes | None] = {b"\x00" + cell: b"\x07"}
-    [found] = split(layout, rows | {b"\x00" + cell + b"more": b"\x00" + count(1)})
-    assert found.rows.problems.keys() == {0}
-    assert found.rows.window_start_ms is not None
-    assert found.rows.window_start_ms.to_pylist() == [None, MOMENT_MS]
+    [(_, found)] = split(layout, rows | {b"\x00" + cell + b"more": b"\x00" + count(1)})
+    assert found.problems.keys() == {0}
+    assert found.window_start_ms is not None
+    assert found.window_start_ms.to_pylist() == [None, MOMENT_MS]
 
 
 def log(**conf: str) -> Any:
@@ -502,4 +503,4 @@ def test_a_column_that_is_part_of_another_is_split_the_same() -> None:
     array = pa.array([b"\x00" + count(n) for n in range(5)], pa.large_binary()).slice(2, 2)
     keys = ByteColumn.from_arrow(pa.array([b"\x00" + user("a")] * 5, pa.large_binary()).slice(1, 2))
     [found] = StoreLayout((family(),)).split(keys, ByteColumn.from_arrow(array))
-    assert [value["count"] for _, value in decoded(found)] == [2, 3]
+    assert [value["count"] for _, value in decoded(*found)] == [2, 3]

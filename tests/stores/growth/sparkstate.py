@@ -35,8 +35,7 @@ def state(columns: dict[str, Any], keys: Sequence[dict[str, Any]], **told: str) 
     cells = ByteColumn.of([b"\x00" + written_row(schema, key) for key in keys])
     values = ByteColumn.of([b"\x00" + written_row(VALUE, {"count": 1})] * len(keys))
     layout = StoreLayout((family(**columns),), ValueWrapping())
-    [found] = layout.split(cells, values)
-    rows = found.rows
+    [(_, rows)] = layout.split(cells, values)
     rows.details.update({name: pa.repeat(value, len(rows)) for name, value in told.items()})
     return rows
 
