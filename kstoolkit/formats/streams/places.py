@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import gcd
 from typing import TYPE_CHECKING, Literal
@@ -114,23 +113,16 @@ _PARTITION = re.compile(rb"(.+)-([0-9]{1,10})", re.DOTALL)
 _NUMBER_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetRows:
-    """What the rows say: offsets by topic and partition, and whether the store was closed.
+def read_offsets(
+    rows: Iterable[tuple[bytes, bytes]],
+) -> tuple[dict[tuple[str, int], int], Literal["open", "closed"] | None]:
+    """Return offsets by topic and partition, and whether the store was closed.
 
-    A ``status`` of open on disk means that the store's process was killed, or still runs; None that
-    nothing was ever flushed, or that the store is older than Kafka Streams 4.3.
-    """
+    They are what the rows of the column family say; what means nothing is left out. Open on disk
+    means that the store's process was killed, or still runs; None that nothing was ever flushed, or
+    that the store is older than Kafka Streams 4.3.
 
-    offsets: dict[tuple[str, int], int]
-    status: Literal["open", "closed"] | None
-
-
-def read_offsets(rows: Iterable[tuple[bytes, bytes]]) -> OffsetRows:
-    """Return what the rows of the column family say; what means nothing is left out.
-
-    >>> found = read_offsets([(b"a-changelog-3", (41).to_bytes(8)), (b"status", bytes(8))])
-    >>> found.offsets, found.status
+    >>> read_offsets([(b"a-changelog-3", (41).to_bytes(8)), (b"status", bytes(8))])
     ({('a-changelog', 3): 41}, 'closed')
     """
     told = dict(rows)
@@ -141,7 +133,7 @@ def read_offsets(rows: Iterable[tuple[bytes, bytes]]) -> OffsetRows:
         if partition and len(value) == _NUMBER_BYTES and offset >= 0:
             with suppress(UnicodeDecodeError):
                 offsets[partition[1].decode(), int(partition[2])] = offset
-    return OffsetRows(offsets, _STATES.get(told.get(b"status", b"")))
+    return offsets, _STATES.get(told.get(b"status", b""))
 
 
 _MINUTE = re.compile(r"[0-9]{12}")

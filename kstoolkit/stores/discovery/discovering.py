@@ -302,10 +302,10 @@ def _with_wal(found: FoundStore, store: Store) -> FoundStore:
 
 def _with_ending(found: FoundStore, store: Store) -> FoundStore:
     """Return what was found with what its column family ``offsets`` says."""
-    told = read_offsets(store.iter_rows(cf=OFFSETS))
-    asked = _offset(found, told.offsets)
+    offsets, status = read_offsets(store.iter_rows(cf=OFFSETS))
+    asked = _offset(found, offsets)
     offset = found.offset if asked is None else asked
-    closed = None if found.is_locked else _ENDINGS[told.status]
+    closed = None if found.is_locked else _ENDINGS[status]
     unknown = _without(found.unknown, "closed", "offset")
     unknown |= {"closed": _IS_OPEN} if closed is None else {}
     unknown |= {"offset": _NO_OFFSET} if offset is None else {}

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.streams.places import (
-    OffsetRows,
     read_checkpoint,
     read_offsets,
     segment_interval_ms,
@@ -86,16 +85,16 @@ def test_offsets_and_status_come_back(told: dict[tuple[str, int], int], status: 
     ]
     rows += [(b"status", encoding.int64(status)), (b"position", b"\x00" * 40)]
     state = ("closed", "open")[status]
-    assert read_offsets(rows) == OffsetRows(told, state)  # type: ignore[arg-type]
+    assert read_offsets(rows) == (told, state)
 
 
 def test_an_offset_that_the_engine_did_not_know_is_none() -> None:
     """``StateManagerUtil`` and ``OffsetCheckpoint`` write -4 for it, into rows as into files."""
-    assert read_offsets([(b"a-0", (-4).to_bytes(8, signed=True))]).offsets == {}
+    assert read_offsets([(b"a-0", (-4).to_bytes(8, signed=True))]) == ({}, None)
 
 
 def test_no_rows_say_nothing() -> None:
-    assert read_offsets([]) == OffsetRows({}, None)
+    assert read_offsets([]) == ({}, None)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +116,13 @@ def test_a_row_that_can_not_be_read_says_nothing_and_the_others_are_read(
     key: bytes, value: bytes
 ) -> None:
     found = read_offsets([(b"a-0", encoding.int64(5)), (key, value), (b"b-1", encoding.int64(6))])
-    assert found == OffsetRows({("a", 0): 5, ("b", 1): 6}, None)
+    assert found == ({("a", 0): 5, ("b", 1): 6}, None)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=9), st.binary(max_size=9))))
 def test_rubbish_never_raises(rows: list[tuple[bytes, bytes]]) -> None:
-    found = read_offsets(rows)
-    assert len(found.offsets) <= len(rows)
+    offsets, _ = read_offsets(rows)
+    assert len(offsets) <= len(rows)
 
 
 stores = st.text("ab.:-19_", min_size=1)
