@@ -22,7 +22,7 @@
 PYTHON ?= python3
 TESTS ?=
 # Many tests wait: for a broker, for a browser, for what was killed. Three files at once fill that time.
-PROCESSES ?= 3
+PROCESSES ?= 4
 BENCH ?=
 SOAK ?=
 BIN := .venv/bin

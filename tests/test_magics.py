@@ -180,6 +180,6 @@ def test_a_terminal_shows_a_panel_as_text() -> None:
         text=True,
         check=True,
     )
-    assert "ProfilePanel(low_disk: 0 options that differ from low_disk)" in done.stdout
+    assert "ProfilePanel(low_disk: 12 options that differ from kafka_streams)" in done.stdout
     assert "UsageError: Unknown variable 'nothing'" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr

@@ -144,7 +144,8 @@ def figures_of(thing: Viewed) -> Part:
     unjudged = getattr(thing, "unjudged", {})
     whys = [*missing, *(unjudged.items() if isinstance(unjudged, dict) else ())]
     unknown = by_reason((name, printed(why)) for name, why in whys)
-    return shown | {"unknown": [seen(each, 600) for each in unknown]} if shown else shown
+    lacks = f"{counted(len(whys), 'figures')} unknown, and why"
+    return shown and shown | {"unknown": [seen(each, 600) for each in unknown], "lacks": lacks}
 
 
 def rows_of(rows: Records[Any] | pd.DataFrame) -> Part:

@@ -40,7 +40,7 @@ def _tile(tile: Part) -> list[str]:
 
 def _facts(part: Part) -> Html:
     unknown = [element("li", isolated(each, 600)) for each in part.get("unknown", ())]
-    listed = [element("ul", *unknown)] if unknown else []
+    listed = [element("p", f"{part['lacks']}:"), element("ul", *unknown)] if unknown else []
     return joined(_text_table([["what", "figure"], *part["rows"]]), *listed)
 
 

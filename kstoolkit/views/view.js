@@ -762,9 +762,9 @@ function tileOf(view) {
   };
 }
 
-function folded(unknown) {
+function folded({ unknown, lacks }) {
   if (!unknown?.length) return "";
-  return element("details", {}, element("summary", {}, "Unknown, and why"),
+  return element("details", {}, element("summary", {}, lacks),
     element("ul", {}, ...unknown.map(each => element("li", {}, each))));
 }
 
@@ -806,7 +806,7 @@ const PLAIN = {
   said: part => [element("p", { class: "said", role: "status" }, part.text),
     typeof part.share === "number" ? element("progress", { value: part.share, "aria-label": "Done" }) : ""],
   facts: part => [element("dl", {}, ...part.rows.map(([what, figure]) =>
-    element("div", {}, element("dt", {}, what), element("dd", {}, figure)))), folded(part.unknown)],
+    element("div", {}, element("dt", {}, what), element("dd", {}, figure)))), folded(part)],
   badge: part => [element("span", { class: `badge ${part.tone}`, role: "status" }, part.text)],
   tiles: (part, view, name, held) => part.tiles.map((each, place) => (held[place] ??= tileOf(view))(each)),
   cards: part => part.cards.map(each => element("article", {}, element("h5", {}, each.title),

@@ -77,7 +77,7 @@ def explore(thing: object) -> Panel:
     --------
     >>> with explore("low_disk") as panel:
     ...     panel
-    ProfilePanel(low_disk: 0 options that differ from low_disk)
+    ProfilePanel(low_disk: 12 options that differ from kafka_streams)
     """
     return _panel(*_fitting(thing))
 

@@ -37,7 +37,7 @@ def test_a_line_opens_a_panel_and_the_store_of_ipython_still_keeps_variables(
         panels = page.locator(".kst-panel")
         expect(panels).to_have_count(2)
         expect(panels.first.get_by_text("magic store").first).to_be_visible()
-        expect(panels.last.get_by_text("0 options that differ from low_disk")).to_be_visible()
+        expect(panels.last.get_by_text("12 options that differ from kafka_streams")).to_be_visible()
         screenshot(page, "magics")
     with lab.opened(browser, "magics_wrong.ipynb") as page:
         lab.run_all(page)
