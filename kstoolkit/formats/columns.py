@@ -51,6 +51,9 @@ class ByteColumn:
     def of(cls, cells: Sequence[bytes | None] | pa.Array) -> ByteColumn:
         """Return a column of byte strings; None is null, and Arrow's bytes are shared."""
         is_arrow = isinstance(cells, pa.Array)
+        if not (is_arrow or cells):  # at its first array Arrow looks for pandas, and loads it
+            nowhere = np.zeros(0, np.int64)
+            return cls(np.zeros(0, np.uint8), nowhere, nowhere, np.zeros(0, bool))
         return cls.from_arrow(cells if is_arrow else pa.array(cells, pa.large_binary()))
 
     @classmethod

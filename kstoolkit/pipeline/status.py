@@ -135,8 +135,8 @@ class RunStatus(Viewed):
             ("last batch", "none yet" if newest is None else _parts_text(newest)),
             ("lag", self._lag()),
             ("waiting", self._waiting()),
-            ("backlog", f"unknown ({NO_BATCH})" if newest is None else _by_name(newest.backlog)),
-            ("late", _by_name(self.late)),
+            ("backlog", f"unknown ({NO_BATCH})" if newest is None else _by_window(newest.backlog)),
+            ("late", _by_window(self.late)),
             ("dead letters", _by_name(dead)),
             ("findings reported", format_count(self.findings)),
             ("state rows", self._held("state_rows", format_count)),
@@ -211,14 +211,19 @@ class RunStatus(Viewed):
 
 
 def _parts_text(batch: MicroBatch) -> str:
-    told = ", ".join(f"{name} {part:,.2f}" for name, part in batch.parts_seconds.items())
+    told = ", ".join(f"{name} {part:,.2f} s" for name, part in batch.parts_seconds.items())
     whole = f"{batch.seconds:,.2f} s, {format_count(batch.events)} events"
-    in_all = f"{sum(batch.parts_seconds.values()):,.2f} s in all ({told})"
-    return f"{whole}; {in_all if told else 'in all unknown, only its process knows'}"
+    in_all = f"{sum(batch.parts_seconds.values()):,.2f} s with all around it ({told})"
+    return f"{whole}; {in_all if told else 'with all around it unknown: only its process knows'}"
 
 
 def _by_name(counts: dict[str, int]) -> str:
     told = [f"{name} {format_count(number)}" for name, number in counts.items() if number]
+    return ", ".join(told) or "none"
+
+
+def _by_window(counts: dict[str, int]) -> str:
+    told = [f"{format_count(number)} for {window}" for window, number in counts.items() if number]
     return ", ".join(told) or "none"
 
 
@@ -376,7 +381,7 @@ class RunWatch:
             unknown={
                 "state_rows": _NOT_TOLD if self._run.query is None else NO_BATCH,
                 "waiting_files": "a DataFrame's source does not say",
-                "state_bytes": NO_BATCH,
+                "state_bytes": "there is no state in its checkpoint",
                 "newest_event_ms": "no counts yet",
             },
         )

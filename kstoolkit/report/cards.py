@@ -87,7 +87,8 @@ def look(found: Incidents, stories: Sequence[Story], total: int, span: Span | No
         return _NO_INCIDENTS
     axis = Axis(*(joint([span, *(each.span_ms for each in stories)]) or (0, 1)))
     some = f"{announced(len(stories), total, 'users')}, {counted(len(found), 'incidents')}"
-    told = element("p", f"{some}: {_grades(found)}. What deserves a look most comes first.")
+    order = "Open ones come first, then the surest, and of these the most severe."
+    told = element("p", f"{some}: {_grades(found)}. {order}")
     head = element("div", axis.html(), element("span", "since, UTC"), class_="head")
     rows = [_row(number, each, axis) for number, each in enumerate(stories, 1)]
     return joined(told, head, element("ol", *rows, class_="look"))

@@ -50,12 +50,15 @@ def _card(card: Part) -> Html:
 
 
 def _table(part: Part) -> Html:
-    columns = [each for each in part["columns"] if each["kind"] != "spans"]
+    all_columns = part["columns"]
+    columns = [each for each in all_columns if each["kind"] != "spans" and not each.get("hidden")]
     if not part["rows"]:
         return element("p", f"No {part['noun']}.")
     shown = min(part["rows"], _MOST_ROWS)
     cells = [[_cell(each, row) for each in columns] for row in range(shown)]
-    number = counted(part["rows"], part["noun"])
+    for row, depth in zip(cells, part.get("depths", ()), strict=False):
+        row[0] = "\N{EM SPACE}" * depth + row[0]
+    number = counted(part.get("leaves", part["rows"]), part["noun"])
     note = f"the first {shown} of {number}" if shown < part["rows"] else number
     return _text_table([[each["label"] for each in columns], *cells], note)
 

@@ -95,7 +95,7 @@ def _no_difference(drawn: list[list[Point]], *, is_running: bool) -> str:
         return ""
     ends = [points[-1][0] for points in known], [max(points)[0] for points in known]
     is_alike = all(_times(each) <= _ALIKE for each in ends)
-    return f"no difference, up to {every[-1][1]} under each profile" if is_alike else ""
+    return f"hardly a difference, up to {every[-1][1]} under each profile" if is_alike else ""
 
 
 def _times(values: Sequence[float]) -> float:

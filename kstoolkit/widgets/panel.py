@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from kstoolkit.views.parts import Part
 
 
-FIRST_LOOK_SECONDS = 0.6
+FIRST_LOOK_SECONDS = 0.25
 """How long a cell may wait, so that its saved picture shows more than that it is being read."""
 
 _LONGEST_WAIT_SECONDS = 10

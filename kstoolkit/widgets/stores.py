@@ -64,6 +64,7 @@ _OF_STORE = (OVERVIEW, ROWS, GROWTH, "Levels", "Memory", "Log", "Advice")
 _OF_GROUP = (OVERVIEW, CHECKUP)
 _AGAIN, _NEXT, _PREVIOUS = "again", "next", "previous"
 _BOUND, _SIZE = "bound", {"hint": "8GiB"}
+_NO_ADVICE = "Nothing to do, by its files and its log. Why expired rows stay, Growth tells."
 _MOST_OPENED = 100
 _LONGEST_TITLE = 120
 _END_SECONDS = 10
@@ -476,7 +477,7 @@ def _log(store: Any) -> list[Part]:
 
 def _advice(store: Any) -> list[Part]:
     found = store.advice()
-    return _told(found) if len(found) else [sentence("No figure of it advises anything.")]
+    return _told(found) if len(found) else [sentence(_NO_ADVICE)]
 
 
 _VIEWS: dict[str, Callable[[Any], list[Part]]] = {

@@ -60,7 +60,7 @@ async ([what, times]) => {
     } else if (what === 'scroll') {
       grid.scrollTop = (turn * 7919 * 28) % (grid.scrollHeight - grid.clientHeight);
     } else {
-      view.querySelectorAll('.v-head button')[turn % 2 * 2].click();
+      view.querySelectorAll('.v-head button')[turn % 2].click();
     }
     await frame();
     await new Promise(resolve => setTimeout(resolve));

@@ -50,7 +50,7 @@ PANELS = {
     ),
     "the stores of a folder": (
         "from kstoolkit.widgets.stores import StorePanel\nStorePanel('.')",
-        {PLOTS, SPARK},
+        {PLOTS, TABLES, SPARK},
     ),
     "memory by the formula": (
         "from kstoolkit.widgets.memory import MemoryPanel\nMemoryPanel()",

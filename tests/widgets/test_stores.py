@@ -356,7 +356,7 @@ def test_levels_log_memory_and_advice_are_those_of_its_files(
     press(panel, "tabs", "Memory")
     assert ["Formula"] in [each[:1] for part in shown(panel) for each in part.get("rows", ())]
     press(panel, "tabs", "Advice")
-    assert "No figure of it advises anything." in panel.static_html()
+    assert "Nothing to do, by its files and its log." in panel.static_html()
     assert said(panel) == ""
 
 

@@ -47,15 +47,23 @@ if TYPE_CHECKING:
 
 
 _BINARY = pa.large_binary()
-_NOTHING, _NULL, _THERE = (pa.scalar(each, _BINARY) for each in (b"", b"\x00", b"\x01"))
+_NOTHING, _NULL, _THERE = b"", b"\x00", b"\x01"
+
+
+def _scalar(cell: bytes | None) -> pa.LargeBinaryScalar:
+    return pa.scalar(cell, _BINARY)
+
+
 _COUNT_BYTES = 8
 
 
 def _as_bytes(column: pa.Array) -> pa.Array:
     """Return a column as Arrow large binary without nulls, each cell what stands for its value."""
     if pt.is_null(column.type):
-        return pa.repeat(_NULL, len(column))
-    return joined_cells(pa.repeat(_THERE, len(column)), _bare(column)).fill_null(_NULL)
+        return pa.repeat(_scalar(_NULL), len(column))
+    return joined_cells(pa.repeat(_scalar(_THERE), len(column)), _bare(column)).fill_null(
+        _scalar(_NULL)
+    )
 
 
 def _bare(column: pa.Array) -> pa.Array:
@@ -63,19 +71,19 @@ def _bare(column: pa.Array) -> pa.Array:
     kind = column.type
     if pt.is_struct(kind):
         parts = [_as_bytes(each) for each in column.flatten()]
-        whole = joined_cells(*parts) if parts else pa.repeat(_NOTHING, len(column))
+        whole = joined_cells(*parts) if parts else pa.repeat(_scalar(_NOTHING), len(column))
     elif _is_list(kind):
         lists = column.cast(pa.large_list(_element(column.type)))
         count = np.asarray(pc.list_value_length(lists).fill_null(0)).astype(np.int64)
         ends = pa.array(run_edges(count))
         elements = pa.LargeListArray.from_arrays(ends, _as_bytes(lists.flatten()))
-        whole = joined_cells(_fixed(pa.array(count)), pc.binary_join(elements, _NOTHING))
+        whole = joined_cells(_fixed(pa.array(count)), pc.binary_join(elements, _scalar(_NOTHING)))
     elif _is_text(kind):
         raw = column.cast(_BINARY)
         return joined_cells(_fixed(pc.binary_length(raw).cast(pa.int64())), raw)
     else:
         return _fixed(column.cast(pa.int8()) if pt.is_boolean(kind) else column)
-    return pc.if_else(column.is_valid(), whole, pa.scalar(None, _BINARY))
+    return pc.if_else(column.is_valid(), whole, _scalar(None))
 
 
 def _fixed(column: pa.Array) -> pa.Array:
@@ -192,7 +200,7 @@ class FieldTally:
         if kind not in self._types:
             self._types.append(kind)
         number = self._types.index(kind).to_bytes(_TAG_BYTES, "little")
-        tag = pa.repeat(pa.scalar(number, _BINARY), len(columns[names[0]]))
+        tag = pa.repeat(_scalar(number), len(columns[names[0]]))
         return joined_cells(tag, *(cells[name] for name in names))
 
 

@@ -213,4 +213,4 @@ class HeavyHitters:
 
 
 _NO_NUMBERS = np.zeros(0, dtype=np.int64)
-_NOTHING = Totals(pa.array([], pa.large_binary()), _NO_NUMBERS, _NO_NUMBERS)
+_NOTHING = Totals(pa.nulls(0, pa.large_binary()), _NO_NUMBERS, _NO_NUMBERS)
