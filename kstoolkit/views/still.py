@@ -58,7 +58,7 @@ def _table(part: Part) -> Html:
     cells = [[_cell(each, row) for each in columns] for row in range(shown)]
     for row, depth in zip(cells, part.get("depths", ()), strict=False):
         row[0] = "\N{EM SPACE}" * depth + row[0]
-    number = counted(part.get("leaves", part["rows"]), part["noun"])
+    number = counted(part["leaves"] if "leaves" in part else part["rows"], part["noun"])
     note = f"the first {shown} of {number}" if shown < part["rows"] else number
     return _text_table([[each["label"] for each in columns], *cells], note)
 
