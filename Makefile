@@ -48,13 +48,14 @@ test: installed-for-tests chromium alertmanager jdk classes
 test-long: installed-for-tests chromium alertmanager jdk classes
 	$(BIN)/python -m pytest $(TOGETHER) -m "long or hypothesis" --hypothesis-profile=thorough
 
-bench: installed-for-tests
+bench: installed-for-tests chromium
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 	$(BIN)/python -m tests.benchmarks.keys
 	$(BIN)/python -m tests.benchmarks.checkup
 	$(BIN)/python -m tests.benchmarks.capacity
 	$(BIN)/python -m tests.benchmarks.whatif
 	$(BIN)/python -m tests.benchmarks.alerts
+	$(BIN)/python -m tests.benchmarks.panels
 
 bench-keys: installed-for-tests
 	$(BIN)/python -m tests.benchmarks.keys $(BENCH)
