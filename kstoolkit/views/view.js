@@ -420,8 +420,9 @@ class Table {
     if (column.kind === "badges") return word ? word.split(", ").map(each => element("span",
       { class: `badge ${each.split(" ").at(-1)}`, title: each }, each)) : [];
     if (!column.middle || word.length < 2 * END) return [element("bdi", { title: word }, word)];
+    const at = [...word].slice(0, -END).join("").length; // between letters, never within one
     return [element("bdi", { title: word, class: "middle" },
-      ...[word.slice(0, -END), word.slice(-END)].map(each => element("span", {}, each)))];
+      ...[word.slice(0, at), word.slice(at)].map(each => element("span", {}, each)))];
   }
 
   timeline(column, row) {
