@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
 from kstoolkit.markup import plain, shortened
-from kstoolkit.operations.checkup import checkup
 from kstoolkit.records import Records, counted
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.stores.growth.growth import growth
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.units import parse_bytes
 from kstoolkit.views.parts import buttons, facts, field, form, said, seen, sentence, tabs
@@ -402,6 +400,8 @@ class StorePanel(Panel):
             return []
         if tab == OVERVIEW:
             return [told_of_group(node.stores, self._called(str(node.folder)))]
+        from kstoolkit.operations.checkup import checkup  # noqa: PLC0415 - a panel appears sooner
+
         found = checkup(node.folder, bound_bytes=parse_bytes(self._bound) if self._bound else None)
         killed = sum(each.closed == "not cleanly" for each in found.stores)
         told = [f"{counted(killed, 'stores')} closed not cleanly."] * bool(killed)
@@ -442,6 +442,8 @@ class StorePanel(Panel):
 
     def _measured(self, wanted: Wanted, is_stale: Stale) -> list[Part]:
         """Measure why a store does not shrink, beside the one that is open; it may take long."""
+        from kstoolkit.stores.growth.growth import growth  # noqa: PLC0415 - as above
+
         self.face.say("said", "Reading all rows …")
         if wanted.path not in self._growths:
             with ExitStack() as held:

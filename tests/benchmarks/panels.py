@@ -46,14 +46,17 @@ async ([what, times]) => {
   const view = document.querySelector('.kst-view'), grid = view.querySelector('.grid');
   const frame = () => new Promise(requestAnimationFrame);
   const told = () => view.querySelector('[role=treegrid]')
-    ? view.querySelector('[role=tab][aria-selected=true]') && view.querySelector('dl')?.textContent
+    ? view.querySelector('dl') && view.querySelectorAll('.column')[1].textContent
     : view.querySelector('p.large')?.textContent;
   const search = view.querySelector('[type=search]'), found = [];
   for (let turn = 0; turn < times; turn++) {
     const before = told(), begun = performance.now();
     if (what === 'choose') {
       grid.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowDown', bubbles: true}));
-      while (told() === before) await frame();
+      while (!told() || told() === before) {
+        await frame();
+        if (performance.now() - begun > 10_000) throw new Error(`${turn}: still ${before}`);
+      }
     } else if (what === 'filter') {
       search.value = ['1', '12', 'user 0', ''][turn % 4];
       search.dispatchEvent(new Event('input'));
