@@ -22,7 +22,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.errors import EnvironmentFault
+from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -188,6 +188,22 @@ def own_folder(variable: str, otherwise: str) -> Path:
     # Path.expanduser() would raise for a user without a home folder, as some containers have.
     home = os.path.expanduser("~")  # noqa: PTH111
     return Path(os.environ.get(variable) or f"{home}/{otherwise}") / "kstoolkit"
+
+
+CACHE_FOLDER = "KSTOOLKIT_CACHE_DIR"
+"""The environment variable that names another folder for the cache."""
+
+
+def cache_folder() -> Path:
+    """Return the folder for what can be had again; it need not exist yet."""
+    named = os.environ.get(CACHE_FOLDER)
+    if named:
+        return Path(named).absolute()
+    cache = own_folder("XDG_CACHE_HOME", ".cache")
+    if not cache.is_absolute():
+        message = f"There is no place for a cache: {str(cache.parent)!r} is no whole path."
+        raise ConfigurationError(message, hint=f"Name a folder in {CACHE_FOLDER}.")
+    return cache
 
 
 def _script_folders() -> Iterator[Path]:

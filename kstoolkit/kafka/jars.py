@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
-from kstoolkit.environment import find_java, own_folder, pip_command
+from kstoolkit.environment import CACHE_FOLDER, cache_folder, find_java, pip_command
 from kstoolkit.errors import ConfigurationError, EnvironmentFault, to_stderr
 from kstoolkit.units import format_bytes
 
@@ -135,9 +135,6 @@ def _trouble(said: str) -> tuple[str, tuple[str, ...]]:
     return lines[-1] if lines else "no reason given", tuple(missing)
 
 
-_CACHE_FOLDER = "KSTOOLKIT_CACHE_DIR"
-"""The environment variable that names another folder for the cache."""
-
 _CONTENTS = "contents.json"
 _UNTRUSTED = "SSLHandshakeException"
 _PAUSES_S = (1.0, 4.0)  # how long to wait before the second try, and before the third and last
@@ -182,7 +179,7 @@ def fetch(
     if not wanted:
         message = "No artifact is asked for."
         raise ConfigurationError(message, hint="Name at least one.")
-    place = _cache_folder() / "jars" / _name(wanted, transitive=transitive)
+    place = cache_folder() / "jars" / _name(wanted, transitive=transitive)
     try:
         if there := _complete(place):
             return there
@@ -192,20 +189,8 @@ def fetch(
             return there or _download(wanted, place, transitive=transitive, tell=tell)
     except OSError as error:
         message = f"Jars can't be kept in {place.parent}: {error.strerror or error}."
-        hint = f"Make room, or name another folder in {_CACHE_FOLDER}."
+        hint = f"Make room, or name another folder in {CACHE_FOLDER}."
         raise EnvironmentFault(message, hint=hint) from error
-
-
-def _cache_folder() -> Path:
-    """Return the folder for what can be fetched again; it need not exist yet."""
-    named = os.environ.get(_CACHE_FOLDER)
-    if named:
-        return Path(named).absolute()
-    cache = own_folder("XDG_CACHE_HOME", ".cache")
-    if not cache.is_absolute():
-        message = f"There is no place for a cache: {str(cache.parent)!r} is no whole path."
-        raise ConfigurationError(message, hint=f"Name a folder in {_CACHE_FOLDER}.")
-    return cache
 
 
 def _name(wanted: Sequence[Artifact], *, transitive: bool) -> str:
@@ -332,7 +317,7 @@ def connector_jars(
 
     ``tell`` is called with a line when something is downloaded, and when the nearest set stands in.
     """
-    mark = _cache_folder() / "jars" / f"{_CONNECTOR}-{spark_version}.missing"
+    mark = cache_folder() / "jars" / f"{_CONNECTOR}-{spark_version}.missing"
     why = "not published in full"
     if not _asked_lately(mark):
         try:

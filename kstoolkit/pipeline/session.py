@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, BinaryIO
 from uuid import uuid4
 from weakref import WeakSet
 
-import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -31,11 +30,14 @@ from pyspark.sql import SparkSession
 
 from kstoolkit.environment import CALM_NUMPY, check_spark_home, find_java, memory_bytes
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
+from kstoolkit.pipeline.classarchive import ClassArchive, link_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from kstoolkit.environment import Java
 
 _STATE_STORE = "spark.sql.streaming.stateStore"
 _MASTER = re.compile(r"local(\[(\*|\d+)(, *(\*|\d+))?\])?|spark://\S+:\d+|yarn|k8s://\S+")
@@ -52,13 +54,15 @@ print(", ".join(name for name in sys.argv[1:] if find_spec(name) is None))
 """
 
 
-def _start_java(conf: SparkConf, log: BinaryIO) -> None:
+def _start_java(conf: SparkConf, log: BinaryIO, archive: ClassArchive | None) -> None:
     """Start Spark's Java, unless this process has one: it stays when a session stops."""
     if SparkContext._gateway is not None:  # noqa: SLF001 - as pyspark asks itself
         return
-    with _environment_of_java(str(conf.get("spark.master"))), _interruptions_held():
+    with _environment_of_java(str(conf.get("spark.master")), archive), _interruptions_held():
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call] # pyspark has no types for it
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
+    if archive is not None:
+        archive.learn(gateway)
 
 
 @cache
@@ -98,12 +102,14 @@ def _cause_of(error: Exception, log: Path, start: int) -> str:
 
 
 @contextmanager
-def _environment_of_java(master: str) -> Iterator[None]:
+def _environment_of_java(master: str, archive: ClassArchive | None) -> Iterator[None]:
     """Have in the environment what Java, and the Pythons that it starts, are to find there.
 
     Spark's own workers have OpenBLAS spared already; the Pythons that plan and read a source don't.
     """
-    chosen = CALM_NUMPY | (_unzipped_home() if master.startswith("local") else {})
+    chosen = dict(CALM_NUMPY)
+    if master.startswith("local"):
+        chosen["SPARK_HOME"] = str(link_home(archive.folder if archive else _scratch_folder()))
     missing = {name: value for name, value in chosen.items() if name not in os.environ}
     os.environ.update(missing)
     try:
@@ -111,20 +117,6 @@ def _environment_of_java(master: str) -> Iterator[None]:
     finally:
         for name in missing:
             del os.environ[name]
-
-
-def _unzipped_home() -> dict[str, str]:
-    """Return a home of Spark's with which local workers import pyspark from where it is installed.
-
-    Spark puts its home's ``pyspark.zip`` first, out of which each kind of worker would compile all
-    modules anew: half a second each, for nine of them. A home without it has the same Java.
-    """
-    home, installed = _scratch_folder() / "spark", Path(pyspark.__file__).parent
-    home.mkdir(exist_ok=True)
-    for name in ("bin", "jars"):
-        if not (home / name).exists():
-            (home / name).symlink_to(installed / name, target_is_directory=True)
-    return {"SPARK_HOME": str(home)}
 
 
 @contextmanager
@@ -199,9 +191,11 @@ def spark_session(
         _check_master(master)
         settings = _settings(master, extra or {})
         log = _log_file(log_path)
-        _prepare_environment(master)
+        java = _prepare_environment(master)
         conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(settings.items()))
-        return _start(conf, log)
+        # An archive is of the paths of the jars, which are others in a home that is given.
+        is_ours = master.startswith("local") and "SPARK_HOME" not in os.environ
+        return _start(conf, log, ClassArchive.of(java) if is_ours else None)
 
 
 def session_of_run(spark: SparkSession) -> SparkSession:
@@ -382,26 +376,30 @@ def _log_file(log_path: str | Path | None) -> Path:
     return path
 
 
-def _prepare_environment(master: str) -> None:
+def _prepare_environment(master: str) -> Java:
     """Say to the processes that are about to start which Java and which Python to run."""
     spark_home = check_spark_home()
     if not spark_home.ok:
         message = f"SPARK_HOME is {spark_home.found}: {spark_home.problem}."
         raise EnvironmentFault(message, hint=f"Run: {spark_home.remedy}")
-    os.environ["JAVA_HOME"] = str(find_java().home)
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
     if master.startswith("local"):
         os.environ["PYSPARK_PYTHON"] = sys.executable
     else:  # the nodes may have theirs elsewhere, and the user has said where
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if _is_here(master):  # else Spark asks for the host's name, which some laptops don't know
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return java
 
 
-def _start(conf: SparkConf, log: Path) -> SparkSession:
-    start = log.stat().st_size
+def _start(conf: SparkConf, log: Path, archive: ClassArchive | None) -> SparkSession:
+    start, options = log.stat().st_size, "spark.driver.extraJavaOptions"
+    if archive is not None:
+        conf.set(options, f"{conf.get(options, '')} {archive.option()}")
     try:
         with log.open("ab") as stream:
-            _start_java(conf, stream)
+            _start_java(conf, stream, archive)
         return SparkSession(SparkContext.getOrCreate(conf))
     except (PySparkException, Py4JError, OSError) as error:
         why = _cause_of(error, log, start)

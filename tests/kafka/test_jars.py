@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kstoolkit.environment import CACHE_FOLDER, cache_folder
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.kafka import jars
 from kstoolkit.kafka.jars import (
-    _CACHE_FOLDER,
     _REPOSITORY,
     Artifact,
     MissingArtifact,
-    _cache_folder,
     fetch,
 )
 from tests.kafka.repositories import Repository, jar_of, serving
@@ -40,7 +39,7 @@ print(*fetch([Artifact("org.example", "app_2.13", "1.2.0")]), sep="\\n")
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "a cache [of ü]"
-    monkeypatch.setenv(_CACHE_FOLDER, str(folder))
+    monkeypatch.setenv(CACHE_FOLDER, str(folder))
     return folder
 
 
@@ -238,24 +237,24 @@ def test_the_cache_is_named_or_the_users_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv(_CACHE_FOLDER, raising=False)
+    monkeypatch.delenv(CACHE_FOLDER, raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert _cache_folder() == tmp_path / ".cache" / "kstoolkit"
+    assert cache_folder() == tmp_path / ".cache" / "kstoolkit"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
-    assert _cache_folder() == tmp_path / "x" / "kstoolkit"
-    monkeypatch.setenv(_CACHE_FOLDER, str(tmp_path / "y"))
-    assert _cache_folder() == tmp_path / "y"
-    monkeypatch.delenv(_CACHE_FOLDER)
+    assert cache_folder() == tmp_path / "x" / "kstoolkit"
+    monkeypatch.setenv(CACHE_FOLDER, str(tmp_path / "y"))
+    assert cache_folder() == tmp_path / "y"
+    monkeypatch.delenv(CACHE_FOLDER)
     monkeypatch.setenv("XDG_CACHE_HOME", "not/whole")
     with pytest.raises(ConfigurationError, match="no place for a cache"):
-        _cache_folder()
+        cache_folder()
 
 
 def test_a_cache_that_cannot_be_written_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv(_CACHE_FOLDER, str(tmp_path / "file"))
+    monkeypatch.setenv(CACHE_FOLDER, str(tmp_path / "file"))
     with pytest.raises(EnvironmentFault, match=r"Jars can't be kept in .*: Not a directory"):
         fetch([APP])
 
