@@ -9,13 +9,16 @@ key                     block
 ``meta``                :class:`Meta`, a version byte and JSON: stream time, last flushes, what
                         has expired, what is held back
 ``pending/<level>``     CountBlock: deltas that the level has not flushed yet (live runs)
-``counts/<level>/<t>``  CountBlock: the latest counts of the windows that begin in segment t
+``counts/<level>/<t>``  CountBlock: the counts of the windows that begin in segment t
+``counts/…/<t>+<n>``    CountBlock: the n-th that came since, to be added to them
 ``history/<level>``     a user's baseline, kept by the operator
 ``items <level>/…``     what users touched: see :mod:`kstoolkit.counters.distinct`
 ======================  =====================================================================
 
-A segment is up to sixty windows of a level, so that a day of minutes is 24 blocks, not 1,440. The
-levels of sessions come behind those of windows: see :mod:`kstoolkit.counters.sessions`.
+A segment is up to sixty windows of a level, so that a day of minutes is 24 blocks, not 1,440. Where
+little comes for a large one, it is laid beside it, and added to it once it is an eighth of it, or
+when all its windows are closed: what is written follows what came, not what is held. The levels of
+sessions come behind those of windows: see :mod:`kstoolkit.counters.sessions`.
 
 How a batch goes through: each level judges what is late for it, holds the rest as pending, and,
 when due, adds the pending deltas to its segments, reports the changed counters with their latest
@@ -36,6 +39,7 @@ that may still get some of it do not expire: holding deltas back makes no event 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
@@ -58,6 +62,9 @@ Blocks: TypeAlias = "MutableMapping[str, bytes]"
 """Where a bucket's state lies."""
 
 WINDOWS_PER_SEGMENT = 60
+
+_LARGE, _SHARE, _MOST_BESIDE = 4096, 8, 16
+"""From how many counters on a segment has others beside it, up to what share of them, how often."""
 
 MOST_ACTIONS = 10_000
 """A user with more different actions of several parts than this in a window is told of."""
@@ -143,16 +150,24 @@ class Held(Generic[_Part]):
     def drop(self, before_ms: int, *, whole: bool = False) -> list[_Part]:
         """Forget the segments of which all windows begin before this; return them if ``whole``."""
         gone = []
-        for start_ms in self.starts():
+        for start_ms, number in self._held().items():
             if start_ms + self.length_ms <= before_ms:
                 gone += [self.at(start_ms)] if whole else []
-                del self.blocks[f"{self.prefix}{start_ms}"]
+                for each in range(number):
+                    del self.blocks[self._key(start_ms, each)]
         return gone
 
     def starts(self) -> list[int]:
         """Return where the segments that are held start, the earliest first."""
-        keys = [key for key in self.blocks if key.startswith(self.prefix)]
-        return sorted(int(key.removeprefix(self.prefix)) for key in keys)
+        return list(self._held())
+
+    def _held(self) -> dict[int, int]:
+        """Return of how many blocks each segment is, the earliest first."""
+        keys = [key.removeprefix(self.prefix) for key in self.blocks if key.startswith(self.prefix)]
+        return dict(sorted(Counter(int(key.partition("+")[0]) for key in keys).items()))
+
+    def _key(self, start_ms: int, number: int = 0) -> str:
+        return f"{self.prefix}{start_ms}" + f"+{number}" * bool(number)
 
 
 class Segments(Held[Counters]):
@@ -162,28 +177,56 @@ class Segments(Held[Counters]):
 
     def at(self, start_ms: int) -> Counters:
         """Return the latest counts of the segment that starts then."""
-        return counters_in(self.blocks, f"{self.prefix}{start_ms}")
+        return Counters.merge(self._blocks_at(start_ms))
+
+    def fold(self, before_ms: int) -> None:
+        """Have each segment of which all windows begin before then in one block."""
+        for start_ms, number in self._held().items():
+            if number > 1 and start_ms + self.length_ms <= before_ms:
+                self._put(start_ms, self.at(start_ms), number)
+
+    def _blocks_at(self, start_ms: int) -> list[Counters]:
+        blocks = [counters_in(self.blocks, self._key(start_ms))]
+        while len(blocks[0]) >= _LARGE:  # else there are none beside it
+            came = self.blocks.get(self._key(start_ms, len(blocks)))
+            if came is None:
+                break
+            blocks.append(Counters.decode(came))
+        return blocks
+
+    def _put(self, start_ms: int, now: Counters, number: int) -> None:
+        """Write a segment in the place of so many blocks."""
+        self.blocks[self._key(start_ms)] = now.encode()
+        for each in range(1, number):
+            del self.blocks[self._key(start_ms, each)]
 
     def add(self, delta: Counters, *, from_ms: int | None = None, whole: bool = False) -> Added:
         """Add a delta, not empty; return the counters that it changed, and what they were before.
 
-        Windows that begin before ``from_ms`` are dropped from the blocks that are written anyway.
+        Windows that begin before ``from_ms`` are dropped from the segments that are written anyway.
         ``whole`` asks for all counters of the windows that changed, too, and for those dropped.
         """
         changed, old, beside, gone = [], [], [], []
         wide: list[Widest | None] = []
         for start_ms, part in delta.by_segment(self.length_ms):
-            known = self.at(start_ms)
-            retained = known if from_ms is None else known.take(known.start_ms >= from_ms)
-            now, part_changed, part_old = retained.add(part)
-            self.blocks[f"{self.prefix}{start_ms}"] = now.encode()
+            blocks = self._blocks_at(start_ms)
+            came, large = sum(map(len, [*blocks[1:], part])), len(blocks[0])
+            if large >= _LARGE and came * _SHARE <= large and len(blocks) <= _MOST_BESIDE:
+                known = Counters.merge([each.of_users(part.users) for each in blocks])
+                now, part_changed, part_old = known.add(part)
+                self.blocks[self._key(start_ms, len(blocks))] = part.encode()
+            else:
+                known = Counters.merge(blocks)
+                retained = known if from_ms is None else known.take(known.start_ms >= from_ms)
+                now, part_changed, part_old = retained.add(part)
+                self._put(start_ms, now, len(blocks))
+                if whole and from_ms is not None:
+                    gone.append(known.take(known.start_ms < from_ms))
             wide.append(now.widest(MOST_ACTIONS))
             changed.append(part_changed)
             old.append(part_old)
             if whole:
                 beside.append(now.of_same_windows(part_changed))
-                if from_ms is not None:
-                    gone.append(known.take(known.start_ms < from_ms))
         joined, was = changed[0], old[0]
         if len(changed) > 1:
             joined, order = Counters.join(changed)  # segments share no key
@@ -574,6 +617,8 @@ class Bucket:
                 open_ms = meta.stream_ms - wait_ms - max(window.size_ms, 0)
                 open_ms = min(open_ms, self._first_held_ms(level, meta) - window.every_ms)
                 until_ms = max((open_ms // window.every_ms + 1) * window.every_ms, from_ms)
+            if until_ms > from_ms:
+                self.segments(level).fold(until_ms)
             is_told = level in self.told_closed
             parts = Begun(self, level, from_ms, until_ms) if is_told and until_ms > from_ms else ()
             rest = Begun(self, level, until_ms, FOREVER) if is_told and last else ()

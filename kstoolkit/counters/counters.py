@@ -522,6 +522,11 @@ class Counters:
         packed = PackedKeys.of(user, start_ms, np.zeros(len(user), np.int32)).packed
         return self.take(np.isin(packed[: len(self)], packed[len(self) :]))
 
+    def of_users(self, users: pa.Array) -> Counters:
+        """Return the counters of some users, which may have none."""
+        is_one = np.asarray(pc.is_in(self.users, value_set=users))
+        return self.take(is_one[self.user]).pruned()
+
     def add(self, delta: Counters) -> tuple[Counters, Counters, NDArray[np.uint64]]:
         """Add what came, and return what is now, what changed, and the changed ones' old counts.
 
