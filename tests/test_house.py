@@ -148,6 +148,8 @@ SPARED = {
     ("kstoolkit.cli.kafka", "kstoolkit.kafka.broker"),  # servers and sockets, for three commands
     ("kstoolkit.cli.lab", "kstoolkit.rocksdb.lab.results"),  # readers of logs, for one command
     ("kstoolkit.cli.rocksdb", "kstoolkit.rocksdb.log.storelog"),  # and for another one
+    ("kstoolkit.widgets.stores", "kstoolkit.operations.checkup"),  # of a panel that is to appear
+    ("kstoolkit.widgets.stores", "kstoolkit.stores.growth.growth"),  # within a second
 }
 """Other imports inside functions: what they spare is not heavy, but slow."""
 

@@ -437,6 +437,7 @@ class Bucket:
         sessions: Mapping[int, Counters] = _NO_SESSIONS,
         now_ms: int,
         flush: bool = False,
+        quiet: bool = False,
         last: bool = False,
         feeds: Sequence[Reached] = (),
     ) -> Advance:
@@ -446,11 +447,12 @@ class Bucket:
         of the same events, the pieces of the cascade's sessions, by their number among these.
         ``feeds`` tell how far each task of the batch is; none told, ``arrivals`` are all there is.
         ``now_ms`` is the batch's clock, the same again when a batch is replayed. In a ``flush``
-        every level is due, and hands on all that it holds; ``last``: a bounded run ends.
+        every level is due, and hands on all that it holds; ``quiet``: each is due as nothing came,
+        to any bucket; ``last``: a bounded run ends.
         """
         levels, block = len(self.cascade.levels), self.blocks.get("meta")
         meta = Meta.new(levels) if block is None else Meta.decode(block)
-        turn = _Turn(meta, now_ms, [[] for _ in range(levels)], flush=flush)
+        turn = _Turn(meta, now_ms, [[] for _ in range(levels)], flush=flush, quiet=quiet)
         self._hand_down(None, arrivals, meta.stream_ms, turn)
         for number, came in sessions.items():
             turn.inbox[len(self.cascade.windows) + number].append((came, meta.stream_ms))
@@ -478,7 +480,8 @@ class Bucket:
     def _pass(self, level: int, turn: _Turn) -> None:
         """Take a level's turn: judge, hold, flush, hand down."""
         timely, since_ms = self._take_in(level, turn)
-        is_due = turn.flush or self._is_due(level, turn.meta.flushed_ms[level], turn.now_ms)
+        is_due = turn.flush or turn.quiet
+        is_due = is_due or self._is_due(level, turn.meta.flushed_ms[level], turn.now_ms)
         if not is_due and not len(timely):
             return
         since_ms = min(since_ms, turn.meta.held_since_ms[level])
@@ -689,6 +692,7 @@ class _Turn:
     now_ms: int
     inbox: list[list[tuple[Counters, int]]]
     flush: bool = False
+    quiet: bool = False
     done: Advance = field(default_factory=Advance)
 
 

@@ -183,6 +183,7 @@ class CascadeOperator(StatefulProcessor):
             sessions=sessions,
             now_ms=now_ms,
             flush=FLUSH in kinds,
+            quiet=kinds <= {TICK},  # else each bucket would have a micro-batch of its own begun
             last=is_last,
             feeds=feeds,
         )

@@ -82,7 +82,7 @@ def measure(command: Sequence[str], log: Path, *, cwd: StrPath) -> Measured:
         If it ends with an error.
     """
     _adopt_orphans()
-    measured, began, spent = Measured(), time.monotonic(), _cpu_of_tree()
+    measured, began, spent = Measured(), time.monotonic(), cpu_of_tree()
     with (
         log.open("wb") as stderr,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, cwd=cwd) as process,
@@ -93,7 +93,7 @@ def measure(command: Sequence[str], log: Path, *, cwd: StrPath) -> Measured:
         for line in process.stdout or ():
             told = json.loads(line)
             name = told.pop("mark")
-            now = time.monotonic() - began, _cpu_of_tree() - spent
+            now = time.monotonic() - began, cpu_of_tree() - spent
             measured.marks.append(Mark(name, *now, told))
         done.set()
         sampler.join()
@@ -147,7 +147,7 @@ def _stat(process: int) -> list[str]:
         return []
 
 
-def _cpu_of_tree() -> float:
+def cpu_of_tree() -> float:
     """Return what all descendants used: the living, those they waited for, and those we did."""
     ticks = sum(sum(map(int, _stat(process)[11:15])) for process in descendants())
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
