@@ -7,13 +7,16 @@ and prints the message alone. Every other ``KstoolkitError`` is a fault: code 1.
 from __future__ import annotations
 
 import glob
+import os
 import re
 import shlex
 import sys
 from ast import literal_eval
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +26,9 @@ _UNREADABLE = re.compile(
     r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*") can't be (read|listed): ([^\n]+)\.$""",
     re.MULTILINE,
 )
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(/(?!/).*)", re.IGNORECASE | re.DOTALL)
 
 
 class Sentence(str):
@@ -286,6 +292,28 @@ def check_known(what: str, name: object, known: Iterable[object]) -> None:
         message = f"There is no {what} {name!r}."
         hint = f"{guessed(str(name), names)}There are: {', '.join(names)}."
         raise ConfigurationError(message, hint=hint)
+
+
+def local_folder(given: str | os.PathLike[str]) -> Path:
+    """Return a folder that is written to; one of another scheme than ``file:`` is an OutputError.
+
+    Examples
+    --------
+    >>> str(local_folder("runs/mine")), str(local_folder("file:///runs/a%20b"))
+    ('runs/mine', '/runs/a b')
+    >>> print(local_folder("s3://bucket/x"))
+    Traceback (most recent call last):
+    kstoolkit.errors.OutputError: 's3://bucket/x' is no folder of this machine, but of 's3'.
+    Hint: Give a path, and copy from there; or where it is mounted, as /mnt/bucket/x.
+    """
+    text = os.fspath(given)
+    if (url := _FILE_URL.fullmatch(text)) is not None:
+        return Path(unquote(url[1]))
+    if (scheme := _SCHEME.match(text)) is not None:
+        message = f"{text!r} is no folder of this machine, but of {scheme[1]!r}."
+        hint = "Give a path, and copy from there; or where it is mounted, as /mnt/bucket/x."
+        raise OutputError(message, hint=hint)
+    return Path(given)
 
 
 def to_stderr(line: str) -> None:

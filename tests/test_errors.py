@@ -1,11 +1,20 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import pytest
 
 from kstoolkit import errors
-from kstoolkit.errors import ColumnError, FormatError, InputError, KstoolkitError, UserError
+from kstoolkit.errors import (
+    ColumnError,
+    FormatError,
+    InputError,
+    KstoolkitError,
+    OutputError,
+    UserError,
+    local_folder,
+)
 
 CLASSES = [
     value
@@ -54,3 +63,28 @@ def test_an_unknown_version_names_both_versions() -> None:
     message = str(FormatError.version("CountBlock", 9, 1))
     assert "version 9" in message
     assert "version 1" in message
+
+
+ELSEWHERE = ["s3://bucket/x", "S3A://bucket/x", "dbfs:/x", "hdfs:///x", "gs://b", "file://host/x"]
+
+
+@pytest.mark.parametrize("given", [*ELSEWHERE, Path("s3://bucket/x")])
+def test_a_folder_of_another_file_system_is_refused(given: str | Path) -> None:
+    with pytest.raises(OutputError, match=f"^'{given}' is no folder of this machine"):
+        local_folder(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("file:/x/y", "/x/y"),
+        ("file:///x/y", "/x/y"),
+        ("FILE://localhost/x", "/x"),
+        (Path("/x/a b").as_uri(), "/x/a b"),
+        (Path("/x/a%20b"), "/x/a%20b"),
+        ("runs:2026/x", "runs:2026/x"),
+        ("10:/x", "10:/x"),
+    ],
+)
+def test_a_folder_of_this_machine_is_a_path(given: str | Path, meant: str) -> None:
+    assert local_folder(given) == Path(meant)

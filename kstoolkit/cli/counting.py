@@ -27,7 +27,7 @@ from kstoolkit.cli.terminal import (
     say,
     say_lines,
 )
-from kstoolkit.errors import InputError, RunFailed
+from kstoolkit.errors import InputError, RunFailed, local_folder
 from kstoolkit.events.topics import Topic
 from kstoolkit.pipeline.failure import Restart
 from kstoolkit.pipeline.run import Run
@@ -124,7 +124,7 @@ def follow(
 
 
 def _run_in(out: str) -> Run:
-    return Run(RunFolder(Path(out).absolute()))
+    return Run(RunFolder.at(out))
 
 
 @contextmanager
@@ -211,7 +211,7 @@ def _heading(found: int, unjudged: int) -> str:
 def _next_steps(run: Run, out: str) -> list[tuple[str, str]]:
     name = shlex.quote(out)
     window = shlex.quote(run.settings.windows[len(run.settings.windows) // 2])
-    html = shlex.quote(str(Path(out) / "report.html"))
+    html = shlex.quote(str(local_folder(out) / "report.html"))
     return [
         (f"kstoolkit incidents {name}", "what was found, each story once"),
         (f"kstoolkit users {name}", "who to look at, most abnormal first"),

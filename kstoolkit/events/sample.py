@@ -7,16 +7,16 @@ import hashlib
 import http.client
 import json
 import urllib.request
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.errors import ConfigurationError, InputError, local_folder
 from kstoolkit.events.records import gzip_in, replacing
 from kstoolkit.events.simulator import simulate
 from kstoolkit.units import Duration, format_bytes, parse_duration
 
 if TYPE_CHECKING:
     from os import PathLike
+    from pathlib import Path
 
 
 _SAMPLE = simulate(
@@ -87,7 +87,7 @@ def write_sample(folder: str | PathLike[str], *, bad_records: bool = True) -> li
     The bytes are those of the sample that comes along, where Python's zlib is the common one; a
     variant such as zlib-ng compresses the same content otherwise.
     """
-    written = _SAMPLE.write(Path(folder) / "sample", files=_SAMPLE_FILES)
+    written = _SAMPLE.write(local_folder(folder) / "sample", files=_SAMPLE_FILES)
     if bad_records:
         _spoil(written[_FILE_WITH_BAD_RECORDS])
     return written
@@ -119,7 +119,7 @@ def fetch_wikiticker(
     bytes of ``sha256`` get its name. If they can't be downloaded, or others came, it is an
     InputError; if the folder can't be written, an OutputError.
     """
-    target = Path(folder) / _WIKITICKER_FILE
+    target = local_folder(folder) / _WIKITICKER_FILE
     if not (target.is_file() and _sha256(target.read_bytes()) == sha256):
         body = _download(url, target, sha256, parse_duration(timeout))
         if (found := _sha256(body)) != sha256:

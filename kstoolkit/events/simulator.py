@@ -17,14 +17,13 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ConfigurationError, check_known
+from kstoolkit.errors import ConfigurationError, check_known, local_folder
 from kstoolkit.events.records import replacing, write_events
 from kstoolkit.events.worlds import (
     HOUR_MS,
@@ -46,6 +45,7 @@ from kstoolkit.units import Duration, check_whole, format_duration, parse_durati
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -537,7 +537,7 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         >>> [path.name for path in written]
         ['events-001.json.gz', 'events-002.json.gz', 'labels.json']
         """
-        folder = Path(path).resolve()
+        folder = local_folder(path).resolve()
         written = write_events(
             self.events(), folder, file_format=format, compression=compression, files=files
         )

@@ -45,6 +45,7 @@ from kstoolkit.errors import (
     InputError,
     KafkaError,
     OutputError,
+    local_folder,
     to_stderr,
 )
 from kstoolkit.kafka.jars import Artifact, alone, fetch
@@ -503,7 +504,7 @@ class Broker:
         if folder is not None and not os.fspath(folder):
             message = "The broker's folder has no name: it is ''."
             raise ConfigurationError(message, hint="Name it, or leave it out for your own.")
-        path = _default_folder() if folder is None else Path(folder).absolute()
+        path = _default_folder() if folder is None else local_folder(folder).absolute()
         self._folder = BrokerFolder(path)
         self._tell, self._port = tell, port
         self._ran_before = False

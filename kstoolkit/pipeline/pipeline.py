@@ -255,7 +255,7 @@ class Pipeline:
             If a topic lost what comes next, or was made anew: it says which offsets are gone.
         """
         limits = _limits(self.source, max_files_per_batch, max_bytes_per_batch)
-        folder = RunFolder(Path(out).absolute())
+        folder = RunFolder.at(out)
         with folder.hold(), Progress(shown=progress) as shown:
             chosen = _chosen_files(self.source, folder, set_aside, readmit)
             ready = partial(_prepare, self, folder, rulebook=self.rulebook(folder), live=False)
@@ -306,7 +306,7 @@ class Pipeline:
         """
         pipeline = _as_live(self)
         limits = _limits(self.source, max_files_per_batch, max_bytes_per_batch)
-        folder = RunFolder(Path(out).absolute())
+        folder = RunFolder.at(out)
         every = format_duration(parse_duration(trigger))
         with ExitStack() as undone:
             undone.enter_context(folder.hold())

@@ -12,7 +12,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import chain, zip_longest
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
+    from pathlib import Path
 
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
@@ -773,7 +773,7 @@ def load_run(out: str | os.PathLike[str], *, options: Mapping[str, str] | None =
     InputError
         If it holds no run.
     """
-    run = Run(RunFolder(Path(out).absolute()), options=options)
+    run = Run(RunFolder.at(out), options=options)
     _ = run.settings
     return run
 

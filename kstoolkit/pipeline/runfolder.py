@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.changelog.changelog import replace_text
-from kstoolkit.errors import CheckpointError, FormatError, InputError, OutputError
+from kstoolkit.errors import CheckpointError, FormatError, InputError, OutputError, local_folder
 from kstoolkit.formats.actions import parts_of
 from kstoolkit.records import Closing
 from kstoolkit.windows import Cascade, as_window
@@ -188,6 +188,11 @@ class RunFolder:
     skipped = _place(
         "skip.json", "The list of records that are left out, as counting them ends who counts."
     )
+
+    @classmethod
+    def at(cls, given: str | os.PathLike[str]) -> RunFolder:
+        """Return what is meant by ``--out``: one of another file system is an OutputError."""
+        return cls(local_folder(given).absolute())
 
     @property
     def shown(self) -> str:

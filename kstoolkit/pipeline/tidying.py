@@ -14,7 +14,6 @@ half of it has expired.
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -36,6 +35,7 @@ from kstoolkit.pipeline.runfolder import RunFolder
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from kstoolkit.units import Duration
     from kstoolkit.windows import Cascade
@@ -88,7 +88,7 @@ def compact_run(
     Of a changelog's folder, that alone is folded. ``expire`` says how long counts stay, by window:
     see :class:`~kstoolkit.windows.Cascade`; counts that a topic has can't.
     """
-    folder = RunFolder(Path(path).absolute())
+    folder = RunFolder.at(path)
     settings = folder.settings()
     if expire and (settings is None or settings.changelog is not None):
         message = NOT_OURS if settings else f"{str(path)!r} is no run's folder: nothing expires."

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.changelog.changelog import FOLD, MIRROR, BatchFolders, locked, replace_text, sync
 from kstoolkit.changelog.reader import ChangelogReader, Position
-from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
+from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError, local_folder
 from kstoolkit.moments import moment_of
 from kstoolkit.replica.records import Mark
 from kstoolkit.rocksdb.profiles.named import profile_named
@@ -252,7 +252,7 @@ def replica_place(path: str | os.PathLike[str]) -> Path:
         message = f"{path!r} is no path of a replica."
         hint = "Give the path of its folder, as text, without a character 0."
         raise ConfigurationError(message, hint=hint)
-    return Path(text)
+    return local_folder(text)
 
 
 def _text(path: object) -> str | None:

@@ -62,6 +62,20 @@ def test_an_output_folder_that_holds_other_files_is_left_alone(events: Path, out
     assert [path.name for path in out.iterdir()] == ["thesis.tex"]
 
 
+@pytest.mark.parametrize("command", ["run", "supervise", "summary", "compact", "restore"])
+def test_an_output_folder_elsewhere_is_refused_and_nothing_is_made(
+    command: str, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    counting = [events, *COLUMNS, "--out", "s3://bucket/x"]
+    others = {"restore": [tmp_path, "s3://bucket/x"]}
+    reading = others.get(command, ["s3://bucket/x"])
+    said = mistake(command, *(counting if command in {"run", "supervise"} else reading))
+    assert "'s3://bucket/x' is no folder of this machine, but of 's3'." in said
+    assert "Hint: Give a path" in said
+    assert [path.name for path in tmp_path.iterdir()] == [events.name]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, OutputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SOURCE = kst.files("in", event_time="time", user="user", action="action")
 
@@ -51,3 +54,21 @@ def test_no_two_topics_of_a_pipeline_are_the_same() -> None:
 @pytest.mark.parametrize("rules", [None, [], (kst.Exempt(pattern="x.*"),)])
 def test_rules_are_a_sequence_or_the_default(rules: Any) -> None:
     assert kst.Pipeline(source=SOURCE, rules=rules).judged_by is not None
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda out: kst.Pipeline(source=SOURCE).run(out),
+        lambda out: kst.Pipeline(source=SOURCE).start(out),
+        kst.load_run,
+        kst.simulate(event_count=1_000).write,
+    ],
+)
+def test_what_writes_to_a_folder_refuses_one_of_another_file_system(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OutputError, match=r"^'gs://bucket/x' is no folder of this machine"):
+        write("gs://bucket/x")
+    assert not list(tmp_path.iterdir())

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from kstoolkit.errors import ConfigurationError, InputError, OutputError
+from kstoolkit.errors import ConfigurationError, InputError, OutputError, local_folder
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 from kstoolkit.rocksdb.files.summary import footprint_of
@@ -68,15 +68,16 @@ def _places_to_keep(
     """Return where the store of each profile is to stay; nothing if none is."""
     if folder is None:
         return {}
-    places = {each.name: Path(folder) / _as_folder(each.name) for each in profiles}
+    home = local_folder(folder)
+    places = {each.name: home / _as_folder(each.name) for each in profiles}
     for place in places.values():
         if place.is_symlink() or (place.exists() and not _note_of(place).is_file()):
             message = f"{str(place)!r} is there already, and is no store that a trial left."
             raise OutputError(message, hint="Name another folder with keep=, or another profile.")
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _no_room(Path(folder), error) from error
+        raise _no_room(home, error) from error
     return places
 
 
