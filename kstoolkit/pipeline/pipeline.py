@@ -83,6 +83,7 @@ from kstoolkit.pipeline.session import (
     check_workers,
     interrupting_only,
     session_of_run,
+    spark_path,
     spark_session,
     streaming_conf,
 )
@@ -526,7 +527,7 @@ class _Job:
         step = gate.before(sink, (lambda _: None) if flush else self._check)
         writer = output.writeStream.foreachBatch(step).outputMode("append")
         writer = writer.queryName("kstoolkit").trigger(**trigger)
-        query = writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
+        query = writer.option("checkpointLocation", spark_path(self.folder.checkpoint)).start()
         return query
 
     def supervised(
@@ -844,14 +845,14 @@ def _staged(counted: DataFrame, name: str, folder: RunFolder, tell: Log) -> Data
     before_names = (folder.staged / "_SUCCESS").exists()
     if place.exists() or (before_names and name == _FIRST_NAME):
         tell(f"The frame {name!r} was taken in before, and is not again; name= tells another.")
-        return stream.staged_feed(counted.sparkSession, str(folder.staged))
+        return stream.staged_feed(counted.sparkSession, folder.staged)
     try:
         with interrupting_only(counted.sparkSession):
-            counted.write.mode("overwrite").parquet(str(folder.staging))
+            counted.write.mode("overwrite").parquet(spark_path(folder.staging))
     except PySparkException as error:
         raise run_failed(error, folder) from error
     for each in () if before_names else folder.staged.glob("*.parquet"):
         each.unlink()  # of one that was not whole before there were names
     folder.staged.mkdir(exist_ok=True)
     folder.staging.replace(place)
-    return stream.staged_feed(counted.sparkSession, str(folder.staged))
+    return stream.staged_feed(counted.sparkSession, folder.staged)

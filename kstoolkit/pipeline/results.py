@@ -6,7 +6,6 @@ the driver, and the session may be one of Spark Connect if it sees the folder.
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import OnBatchFailed
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.formats.actions import NONE, SEPARATOR, UNESCAPED
+from kstoolkit.pipeline.session import spark_path
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ _FINDINGS = from_arrow_schema(
 _NEWEST = ("count", "window_end")
 _FIGURES = {"window_ms", "window_start", *_NEWEST}
 _BATCHES_PER_EPOCH = 1 << 40
-_GLOB = re.compile(r"([{}\[\]*?\\])")
 _LOOKS_BY_ITSELF = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _LOOKING = Lock()
 """Held while a session has that setting: two at once could give it back in the wrong order."""
@@ -156,12 +155,10 @@ def _read(
     # Other tools pass a checksum over; our own readers look at it.
     read = spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", value=True)
     if root is not None:  # below it, epoch and batch are columns
-        read = read.option("basePath", f"file://{root.absolute()}")
+        read = read.option("basePath", spark_path(root))
     # Beyond so many files Spark would look for each by a task of its own: twenty times as long.
     with _looking_by_itself(spark, len(paths)):
-        # A path is to be taken for itself, and for no glob.
-        files = (_GLOB.sub(r"\\\1", str(path.absolute())) for path in paths)
-        return read.parquet(*(f"file://{file}" for file in files))
+        return read.parquet(*(spark_path(path, to_read=True) for path in paths))
 
 
 @contextmanager

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _STATE_STORE = "spark.sql.streaming.stateStore"
 _MASTER = re.compile(r"local(\[(\*|\d+)(, *(\*|\d+))?\])?|spark://\S+:\d+|yarn|k8s://\S+")
+_GLOB = re.compile(r"([{}\[\]*?\\])")
 _MEMORY_SIZE = re.compile(r"\d+[kmgt]b?", re.IGNORECASE)
 _LARGEST_DEFAULT_MEMORY_BYTES = 8 << 30
 _STARTING = threading.Lock()
@@ -196,6 +197,18 @@ def spark_session(
         # An archive is of the paths of the jars, which are others in a home that is given.
         is_ours = master.startswith("local") and "SPARK_HOME" not in os.environ
         return _start(conf, log, ClassArchive.of(java) if is_ours else None)
+
+
+def spark_path(path: Path, *, to_read: bool = False) -> str:
+    r"""Return a path as Spark takes it: of this machine, whatever ``fs.defaultFS`` says.
+
+    What it is given ``to_read`` is taken for a glob, which no path of ours is.
+
+    >>> spark_path(Path("/a b[1]/%")), spark_path(Path("/a b[1]/%"), to_read=True)
+    ('file:///a b[1]/%', 'file:///a b\\[1\\]/%')
+    """
+    told = str(path.absolute())
+    return "file://" + (_GLOB.sub(r"\\\1", told) if to_read else told)
 
 
 def session_of_run(spark: SparkSession) -> SparkSession:

@@ -61,6 +61,7 @@ from kstoolkit.pipeline.operator import (
     view_of,
 )
 from kstoolkit.pipeline.results import findings_of, hand_over
+from kstoolkit.pipeline.session import spark_path
 from kstoolkit.pipeline.shuffle import DEAD_LETTERS, from_ipc, spare_collector
 from kstoolkit.pipeline.topicfeed import with_connector
 
@@ -227,7 +228,8 @@ def _move(files: Iterable[Sequence[str]]) -> list[Path]:
 
 def _send_waiting(spark: SparkSession, waiting: Sequence[Path], topic: OutputTopic) -> None:
     if waiting:
-        _send(with_connector(spark).read.parquet(*map(str, waiting)), topic)
+        files = (spark_path(path, to_read=True) for path in waiting)
+        _send(with_connector(spark).read.parquet(*files), topic)
     for path in waiting:
         path.unlink()
 

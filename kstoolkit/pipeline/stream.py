@@ -28,6 +28,7 @@ from kstoolkit.pipeline.counting import BESIDE, counting
 from kstoolkit.pipeline.dataframes import selected
 from kstoolkit.pipeline.feeds import Feed, FileFeed, FileFeedPlan, LineFeed, Reader
 from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
+from kstoolkit.pipeline.session import spark_path
 from kstoolkit.pipeline.shuffle import FLUSH, SHUFFLE_DDL, TICK, Grain, shuffle_keys, shuffle_record
 
 if TYPE_CHECKING:
@@ -178,10 +179,10 @@ def _marked(df: DataFrame) -> tuple[Column, Column]:
     return broken, sf.when(broken.isNotNull(), row)
 
 
-def staged_feed(spark: SparkSession, folder: str) -> DataFrame:
+def staged_feed(spark: SparkSession, folder: Path) -> DataFrame:
     """Return what was written to a folder for the shuffle as a stream, each file once."""
     staged = spark.readStream.schema(SHUFFLE_DDL).option("recursiveFileLookup", value=True)
-    return staged.parquet(folder)
+    return staged.parquet(spark_path(folder, to_read=True))
 
 
 def still_feed(spark: SparkSession) -> DataFrame:
