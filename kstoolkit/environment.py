@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib import import_module, metadata
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
@@ -34,6 +35,9 @@ CALM_NUMPY = {"OPENBLAS_NUM_THREADS": "1"}
 
 OpenBLAS begins a thread for every core as numpy is imported, and each of them spins for 0.1 s.
 """
+
+ENDS_WITH_ITS_COMMAND = Event()
+"""Set in the command line's own process: whatever Java it starts works for that command alone."""
 
 _OLDEST_JAVA = 17
 """The class files of Spark 4 are Java 17's."""

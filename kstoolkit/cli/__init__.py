@@ -32,7 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         nowhere_to_print,
         quieten_libraries,
     )
+    from kstoolkit.environment import ENDS_WITH_ITS_COMMAND  # noqa: PLC0415
 
+    if arguments is None:
+        ENDS_WITH_ITS_COMMAND.set()
     if nowhere_to_print():
         return MISTAKE
     accept_any_text()

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kstoolkit.environment import ENDS_WITH_ITS_COMMAND
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError, OutputError
 from kstoolkit.events.event import is_plain, storable
 from kstoolkit.events.files import (
@@ -275,6 +276,9 @@ def _probing(folder: str, prefix: str) -> Any:
     return probe
 
 
+_FEW_CORES = 4
+"""With more of them, Java has threads to spare for what these options take from it."""
+
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 """Where files are read in Python, Java handles blocks of bytes only: its optimising compiler would
 cost more than it saves, a third of the CPU of a run of some minutes."""
@@ -283,15 +287,27 @@ _QUICK_COLLECTOR = "-XX:+UseSerialGC"
 """Blocks are large and short-lived. Java's usual collector takes each of them for a reason to mark
 all there is, beside the work: up to a tenth of the CPU of a run."""
 
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,[^\]]*)?\])?")
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 
 
-def java_options(source: Files | Topic) -> list[str]:
-    """Return what Java is told when it is started for a run."""
+def java_options(source: Files | Topic, master: str | None) -> list[str]:
+    """Return what Java is told when it is started for a run: nothing where it may outlive that."""
+    if not ENDS_WITH_ITS_COMMAND.is_set() or _cores(master) > _FEW_CORES:
+        return []
     if isinstance(source, Topic):
         return _collector()
     return [_QUICK_JAVA, *_collector()] if is_plain(source.columns) else []
+
+
+def _cores(master: str | None) -> int:
+    """Return on how many cores the driver's Java works."""
+    named = _LOCAL.fullmatch(master or "local[*]")
+    if named is not None and named[1] != "*":
+        return int(named[1] or 1)
+    asked = getattr(os, "sched_getaffinity", None)  # which not every system has
+    return len(asked(0)) if asked else os.cpu_count() or 1
 
 
 def _collector() -> list[str]:

@@ -784,7 +784,7 @@ def _session(source: Files | Frame | Topic, folder: RunFolder, master: str | Non
     if isinstance(source, Frame):
         spark = source.df.sparkSession
     else:
-        options = java_options(source)
+        options = java_options(source, master)
         extra = {"spark.driver.extraJavaOptions": " ".join(options)} if options else {}
         spark = spark_session(master, log_path=folder.log, extra=extra)
     if str(spark.sparkContext.master).startswith("local"):

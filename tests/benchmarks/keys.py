@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import kstoolkit as kst
+from kstoolkit.environment import ENDS_WITH_ITS_COMMAND
 from kstoolkit.pipeline.session import spark_session
 from tests.benchmarks.contestant import CORES, mark
 from tests.benchmarks.measuring import Measured, measure
@@ -53,6 +54,7 @@ def write(folder: Path, events: int, files: int = 8) -> None:
 
 def count(variant: str, events: Path, out: Path) -> None:
     """Count the events, and say how many counters that made."""
+    ENDS_WITH_ITS_COMMAND.set()  # as a command's process does
     action = list(WIDTHS) if variant == PARTS else "action"
     levels = (*WINDOWS, SESSION) if variant == SESSIONS else WINDOWS
     run = kst.Pipeline(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders
+from kstoolkit.environment import ENDS_WITH_ITS_COMMAND
 from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.session import spark_session
 from tests.benchmarks.broker import RECORDS_PER_BATCH, TOPIC
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 def main() -> None:
     asked = arguments("frame", "topic")
+    ENDS_WITH_ITS_COMMAND.set()  # as a command's process does
     out = asked.work / "out"
     with _Watch(out):
         pipeline = kst.Pipeline(source=_source(asked), changelog=_changelog(asked))

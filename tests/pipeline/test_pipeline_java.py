@@ -1,54 +1,73 @@
-"""Which Java a run starts for itself."""
+"""Which Java a run starts, told by the command line of its process."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from textwrap import dedent
+import re
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
-from tests.pipeline.harness import ROOT, events, write_files
+from tests.cli.commands import COLUMNS
+from tests.pipeline.harness import events, finish, spawn, until, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PROGRAM = """
-import sys
-from kstoolkit.pipeline.session import spark_session
-from tests.pipeline.harness import source
-import kstoolkit as kst
+pytestmark = pytest.mark.spark
 
-pipeline = kst.Pipeline(source=source(sys.argv[1]), cascade=kst.Cascade("1 hour"), rules=[])
-run = pipeline.run(sys.argv[2], master="local[1]", progress=False)
-factory = spark_session()._jvm.java.lang.management.ManagementFactory
-print(run.summary().events, *(each.getName() for each in factory.getGarbageCollectorMXBeans()))
+COMMAND = (
+    "import os, sys; os.execv(sys.executable, [sys.executable, '-m', 'kstoolkit', *sys.argv[1:]])"
+)
+CALLED = "import sys; from kstoolkit.cli import main; sys.exit(main(sys.argv[1:]))"
+IN_PYTHON = """
+import sys
+import kstoolkit as kst
+from tests.pipeline.harness import source
+
+kst.Pipeline(source=source(sys.argv[2])).run(sys.argv[-3], master=sys.argv[-1], progress=False)
 """
+QUICK = {"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+
+
+def told(program: str, folder: Path, master: str) -> set[str]:
+    """Run a program that counts, and return what the Java that it starts was told of this."""
+    write_files(folder / "in", events(100), 1)
+    asked = ["run", folder / "in", *COLUMNS, "--out", folder / "out", "--master", master]
+    process = spawn(program, *asked)
+    command = until(lambda: submitted(process.pid), "Java to start")
+    code, _, errors = finish(process)
+    assert code == 0, errors
+    return set(re.findall(r"-XX:\+Use\w+GC|-XX:TieredStopAtLevel=\d", command))
+
+
+def submitted(process: int) -> str:
+    """Return the command of the Java that a process has started; nothing before."""
+    try:
+        commands = [" ".join(each.cmdline()) for each in psutil.Process(process).children()]
+    except psutil.NoSuchProcess:
+        return ""
+    return next((each for each in commands if "SparkSubmit" in each and "-cp" in each), "")
 
 
 @pytest.mark.parametrize(
-    ("given", "collectors"),
+    ("program", "master", "wanted"),
     [
-        ("", {"Copy", "MarkSweepCompact"}),
-        pytest.param("-XX:+UseParallelGC", {"PS", "MarkSweep", "Scavenge"}, marks=pytest.mark.long),
+        pytest.param(COMMAND, "local[2]", QUICK, id="command"),
+        pytest.param(COMMAND, "local[5]", set(), id="command-on-five-cores"),
+        pytest.param(CALLED, "local[2]", set(), id="command-within-a-program"),
+        pytest.param(IN_PYTHON, "local[2]", set(), id="python"),
     ],
-    ids=["chosen", "named"],
 )
-def test_a_run_chooses_a_light_collector_unless_the_environment_names_one(
-    tmp_path: Path, given: str, collectors: set[str]
+def test_java_is_told_what_is_best_for_a_run_alone_where_it_ends_with_its_command(
+    tmp_path: Path, program: str, master: str, wanted: set[str]
 ) -> None:
-    write_files(tmp_path / "in", events(100), 1)
-    options = f"{os.environ['JDK_JAVA_OPTIONS']} {given}"
-    done = subprocess.run(
-        [sys.executable, "-c", dedent(PROGRAM), tmp_path / "in", tmp_path / "out"],
-        env=os.environ | {"JDK_JAVA_OPTIONS": options, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    number, *names = done.stdout.split()
-    assert done.returncode == 0, done.stderr
-    assert number == "100"
-    assert set(names) == collectors
+    assert told(program, tmp_path, master) == wanted
+
+
+def test_java_keeps_a_collector_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", f"{os.environ['JDK_JAVA_OPTIONS']} -XX:+UseParallelGC")
+    assert told(COMMAND, tmp_path, "local[1]") == {"-XX:TieredStopAtLevel=1"}
