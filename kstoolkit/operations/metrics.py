@@ -19,11 +19,9 @@ import time
 from collections import Counter
 from dataclasses import replace
 from shutil import disk_usage
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
-from pyspark.sql.streaming.query import StreamingQuery
 
 from kstoolkit.errors import (
     ConfigurationError,
@@ -37,6 +35,8 @@ from kstoolkit.operations.lag import LagWatch
 from kstoolkit.operations.sparkmemory import java_memory, session_with_java
 from kstoolkit.operations.sparkmetrics import QueryFigures, counter, gauge, labelled
 from kstoolkit.pipeline.runfolder import size_bytes
+from kstoolkit.pipeline.session import active_session, queries_beside
+from kstoolkit.pipeline.sparkinside import jvm_of
 from kstoolkit.pipeline.status import NO_BATCH, FindingCounts, RunState, RunWatch, with_all_reasons
 from kstoolkit.records import Closing
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer
 
     from prometheus_client.metrics_core import Metric as Family
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.operations.lag import LagOfPartition
     from kstoolkit.operations.sparkmetrics import Labels
@@ -153,10 +154,10 @@ def _java_metrics(*, counts_here: bool) -> list[Family]:
     >>> _java_metrics(counts_here=False)[0].documentation
     'Objects in the heap, garbage among them. Unknown: only the process that counts knows.'
     """
-    context = SparkContext._active_spark_context  # noqa: SLF001 - unlike getOrCreate, starts none
+    session = active_session() if counts_here else None
+    jvm = None if session is None else jvm_of(session)
     memory, collectors, about = None, {}, ""
-    if counts_here and context is not None:
-        jvm: Any = context._jvm  # noqa: SLF001 - the way into Java
+    if jvm is not None:
         memory = java_memory(jvm)
         why = memory.unknown.get("rss_bytes", "")
         beans = jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
@@ -230,19 +231,15 @@ _RESETS = "spark.sql.streaming.stateStore.rocksdb.resetStatsOnLoad"
 def _counting_query(folder: RunFolder) -> StreamingQuery | None:
     """Return the query that counts into a folder now: Spark keeps its id in the checkpoint.
 
-    Each session lists its own queries alone, and a thread may have another session than the run;
-    what sessions share knows the queries of all of them.
+    Each session lists its own queries alone, and a thread may have another session than the run.
     """
     try:
         told = (folder.checkpoint / "metadata").read_text(encoding="utf-8")
-        session: Any = session_with_java()
-        jvm: Any = SparkContext._jvm  # noqa: SLF001 - the way into Java
-        query_id = jvm.java.util.UUID.fromString(json.loads(told)["id"])
-        shared = session._jsparkSession.sharedState()  # noqa: SLF001
-        query = shared.activeStreamingQueries().get(query_id)
+        query_id = json.loads(told)["id"]
+        beside = queries_beside(session_with_java())
+        return next((query for query in beside if str(query.id) == query_id), None)
     except (OSError, ValueError, KstoolkitError, Py4JError):
         return None
-    return None if query is None else StreamingQuery(query)
 
 
 def _resets_counts(query: StreamingQuery | None) -> bool:

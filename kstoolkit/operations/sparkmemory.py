@@ -17,14 +17,14 @@ import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
-from pyspark import SparkContext
 
 from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.session import active_session, queries_beside
+from kstoolkit.pipeline.sparkinside import context_in_java, java_has_ended, jvm_of
 from kstoolkit.records import Figure, Record, Records, Source, of_source
 from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
@@ -303,14 +303,16 @@ class ExecutorMemory(Record):
         )
 
 
-def _executors_memory(context: Any) -> Records[ExecutorMemory]:
+def _executors_memory(session: SparkSession) -> Records[ExecutorMemory]:
     """Return what each executor that is up said; the driver, which is one if local, left out.
 
     Spark tells peaks since an executor started, not what it takes now, its web page on or off.
     """
+    context: Any = session.sparkContext
     asked = context.getConf().get("spark.executor.processTreeMetrics.enabled", "false") == "true"
-    listed = context._jsc.sc().statusStore().executorList(True)  # noqa: FBT003, SLF001 - active ones; the way into Java
-    up = context._jvm.scala.jdk.javaapi.CollectionConverters.asJava(listed)  # noqa: SLF001
+    java, jvm = cast("Any", (context_in_java(session), jvm_of(session)))
+    listed = java.statusStore().executorList(True)  # noqa: FBT003 - active ones
+    up = jvm.scala.jdk.javaapi.CollectionConverters.asJava(listed)
     told = [_executor_figures(each, asked=asked) for each in up if each.id() != "driver"]
     return Records(told, "executors")
 
@@ -454,8 +456,7 @@ def session_with_java(spark: SparkSession | None = None) -> SparkSession:
 
     None, stopped, or of Spark Connect is a ConfigurationError; an ended Java, an EnvironmentFault.
     """
-    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as pyspark asks itself
-    if process is not None and process.poll() is not None:
+    if java_has_ended():
         message = "Spark's Java has ended."
         raise EnvironmentFault(message, hint="Start another session; the usual cause is memory.")
     session = active_session() if spark is None else spark
@@ -465,8 +466,8 @@ def session_with_java(spark: SparkSession | None = None) -> SparkSession:
     if type(session).__module__.startswith("pyspark.sql.connect"):
         message = "A Spark Connect session has no Java on this side whose memory could be read."
         raise ConfigurationError(message, hint="Ask in the process that its server runs in.")
-    if session.sparkContext._jsc is None:  # noqa: SLF001 - what stopping leaves of it
-        message = "This Spark session has been stopped."
+    if jvm_of(session) is None or context_in_java(session) is None:
+        message = "This Spark session has been stopped, or shows nothing of its Java."
         raise ConfigurationError(message, hint="Start another one.")
     return session
 
@@ -597,14 +598,14 @@ def spark_memory(
     if state.num_stores:
         opened_with = profile_of_settings(session.conf.getAll) if profile is None else profile
         plan = plan_memory(opened_with, partitions=state.num_stores)
-    java = java_memory(context._jvm)  # noqa: SLF001 - the way into Java
+    java = java_memory(jvm_of(session))
     return _record(
         str(context.appName),
         java=java,
         state=state,
         python=process_memory(),
         workers=_workers_memory(java.pid),
-        executors=_executors_memory(context),
+        executors=_executors_memory(session),
         plan=plan,
     )
 

@@ -83,12 +83,14 @@ from kstoolkit.pipeline.session import (
     check_workers,
     interrupting_only,
     session_of_run,
+    set_for_a_while,
     spark_path,
     spark_session,
     streaming_conf,
 )
 from kstoolkit.pipeline.shuffle import FLUSH, TICK, Grain
 from kstoolkit.pipeline.sink import Sink
+from kstoolkit.pipeline.sparkinside import file_manager
 from kstoolkit.pipeline.supervising import PATIENCE_MS, Ending, Retries, SupervisedQuery
 from kstoolkit.pipeline.tidying import NOT_OURS, Tidying, tidy_or_tell
 from kstoolkit.pipeline.topicfeed import (
@@ -513,9 +515,6 @@ class _Job:
             parts=parts,
             on_wide=on_wide,
         )
-        conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
-        for name, value in conf.items():
-            spark.conf.set(name, value)
         plan = _operator_plan(pipeline, rules, live=self.live)
         feed = self.feed
         # A DataFrame of anyone's stays as it is, with what else it keeps in the checkpoint.
@@ -527,7 +526,11 @@ class _Job:
         step = gate.before(sink, (lambda _: None) if flush else self._check)
         writer = output.writeStream.foreachBatch(step).outputMode("append")
         writer = writer.queryName("kstoolkit").trigger(**trigger)
-        query = writer.option("checkpointLocation", spark_path(self.folder.checkpoint)).start()
+        checkpoint = spark_path(self.folder.checkpoint)
+        conf = streaming_conf() | file_manager(spark, checkpoint)
+        conf["spark.sql.shuffle.partitions"] = str(self.settings.partitions)
+        with set_for_a_while(output.sparkSession, conf):
+            query = writer.option("checkpointLocation", checkpoint).start()
         return query
 
     def supervised(

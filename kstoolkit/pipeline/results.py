@@ -6,10 +6,8 @@ the driver, and the session may be one of Spark Connect if it sees the folder.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,12 +19,12 @@ from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import OnBatchFailed
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.formats.actions import NONE, SEPARATOR, UNESCAPED
-from kstoolkit.pipeline.session import spark_path
+from kstoolkit.pipeline.session import set_for_a_while, spark_path
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -44,8 +42,6 @@ _NEWEST = ("count", "window_end")
 _FIGURES = {"window_ms", "window_start", *_NEWEST}
 _BATCHES_PER_EPOCH = 1 << 40
 _LOOKS_BY_ITSELF = "spark.sql.sources.parallelPartitionDiscovery.threshold"
-_LOOKING = Lock()
-"""Held while a session has that setting: two at once could give it back in the wrong order."""
 
 
 def read_counts(
@@ -157,23 +153,8 @@ def _read(
     if root is not None:  # below it, epoch and batch are columns
         read = read.option("basePath", spark_path(root))
     # Beyond so many files Spark would look for each by a task of its own: twenty times as long.
-    with _looking_by_itself(spark, len(paths)):
+    with set_for_a_while(spark, {_LOOKS_BY_ITSELF: str(len(paths))}):
         return read.parquet(*(spark_path(path, to_read=True) for path in paths))
-
-
-@contextmanager
-def _looking_by_itself(spark: SparkSession, most: int) -> Iterator[None]:
-    """Have a session look for so many files by itself, for a while."""
-    with _LOOKING:
-        before = spark.conf.get(_LOOKS_BY_ITSELF, None)
-        spark.conf.set(_LOOKS_BY_ITSELF, most)
-        try:
-            yield
-        finally:
-            if before is None:
-                spark.conf.unset(_LOOKS_BY_ITSELF)
-            else:
-                spark.conf.set(_LOOKS_BY_ITSELF, before)
 
 
 def _spanned(counts: DataFrame) -> DataFrame:

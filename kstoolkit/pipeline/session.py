@@ -18,19 +18,19 @@ import threading
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 from uuid import uuid4
 from weakref import WeakSet
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from kstoolkit.environment import CALM_NUMPY, check_spark_home, find_java, memory_bytes
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.pipeline.classarchive import ClassArchive, link_home
+from kstoolkit.pipeline.sparkinside import copied, forget_dead_java, start_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -45,6 +45,8 @@ _GLOB = re.compile(r"([{}\[\]*?\\])")
 _MEMORY_SIZE = re.compile(r"\d+[kmgt]b?", re.IGNORECASE)
 _LARGEST_DEFAULT_MEMORY_BYTES = 8 << 30
 _STARTING = threading.Lock()
+_SETTING = threading.Lock()
+"""Held while a session is set otherwise: two at once could give it back in the wrong order."""
 _OF_RUNS: WeakSet[SparkSession] = WeakSet()
 _OF_WORKERS = ("kstoolkit", "numpy", "pandas", "pyarrow")
 _ASKED = """
@@ -55,39 +57,12 @@ print(", ".join(name for name in sys.argv[1:] if find_spec(name) is None))
 """
 
 
-def _start_java(conf: SparkConf, log: BinaryIO, archive: ClassArchive | None) -> None:
-    """Start Spark's Java, unless this process has one: it stays when a session stops."""
-    if SparkContext._gateway is not None:  # noqa: SLF001 - as pyspark asks itself
-        return
-    with _environment_of_java(str(conf.get("spark.master")), archive), _interruptions_held():
-        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call] # pyspark has no types for it
-        SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
-    if archive is not None:
-        archive.learn(gateway)
-
-
 @cache
 def _scratch_folder() -> Path:
     """Return this process's own folder for what nobody needs after it."""
     folder = tempfile.mkdtemp(prefix="kstoolkit-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
-
-
-def _forget_dead_java() -> None:
-    """Let a session that lost its Java, as to a lack of memory, be followed by a new one."""
-    gateway = SparkContext._gateway  # noqa: SLF001 - as pyspark asks itself
-    process = getattr(gateway, "proc", None)
-    if gateway is None or process is None or process.poll() is None:
-        return
-    context = SparkContext._active_spark_context  # noqa: SLF001
-    if context is not None:
-        context._jsc = None  # noqa: SLF001 - nothing is left that it could say goodbye to
-        with suppress(Exception):
-            context.stop()
-    gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
-    SparkSession._instantiatedSession = None  # noqa: SLF001
 
 
 def _cause_of(error: Exception, log: Path, start: int) -> str:
@@ -184,7 +159,7 @@ def spark_session(
     True
     """
     with _STARTING:
-        _forget_dead_java()
+        forget_dead_java()
         existing = active_session()
         if existing is not None:
             return existing
@@ -212,11 +187,26 @@ def spark_path(path: Path, *, to_read: bool = False) -> str:
 
 
 def session_of_run(spark: SparkSession) -> SparkSession:
-    """Return a session for one run: with all that another has by now, from then on its own."""
-    # As Spark does for each streaming query: newSession() would lack functions and settings.
-    own = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001
+    """Return a session for one run, its own from then on; or, if that can't be had, the same."""
+    own = copied(spark)
+    if own is None:
+        return spark
     _OF_RUNS.add(own)
     return own
+
+
+@contextmanager
+def set_for_a_while(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Have a session set so, as a query starts in it, say; one that is a run's own stays so."""
+    with _SETTING:
+        before = {} if spark in _OF_RUNS else {name: spark.conf.get(name, None) for name in conf}
+        for name, value in conf.items():
+            spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name, told in before.items():
+                spark.conf.unset(name) if told is None else spark.conf.set(name, told)
 
 
 def queries_beside(spark: SparkSession) -> list[StreamingQuery]:
@@ -281,18 +271,11 @@ def streaming_conf() -> dict[str, str]:
     background; the last ten batches can be gone back to.
     """
     provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    # Spark's own choice asks a process `readlink` eight times for each file that it moves into its
-    # place, thirty times a micro-batch and more. This one moves it with a single rename.
-    file_manager = (
-        "org.apache.spark.sql.execution.streaming.checkpointing."
-        "FileSystemBasedCheckpointFileManager"
-    )
     return {
         f"{_STATE_STORE}.providerClass": provider,
         f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
         # Spark keeps a hundred by default: a hundred times the changes of a batch, on disk.
         "spark.sql.streaming.minBatchesToRetain": "10",
-        "spark.sql.streaming.checkpointFileManagerClass": file_manager,
         "spark.sql.session.timeZone": "UTC",
         # Spark's event log tells the options of a topic that is written to: not how it is reached.
         "spark.sql.redaction.options.regex": "(?i)url|sasl|ssl",
@@ -303,9 +286,11 @@ def streaming_conf() -> dict[str, str]:
 def active_session() -> SparkSession | None:
     """Return the session that is active in this thread or, else, in another one, if there is."""
     session = SparkSession.getActiveSession()
-    if session is None and SparkContext._active_spark_context is not None:  # noqa: SLF001 - as pyspark asks itself
-        # Started in another thread. A builder without options changes nothing of it.
-        return SparkSession.builder.getOrCreate()
+    if session is None:
+        with suppress(PySparkException, AttributeError):  # none, or one that was stopped
+            session = SparkSession.active()
+            return session if session.sparkContext.defaultParallelism else None
+        return None
     return session
 
 
@@ -411,8 +396,11 @@ def _start(conf: SparkConf, log: Path, archive: ClassArchive | None) -> SparkSes
     if archive is not None:
         conf.set(options, f"{conf.get(options, '')} {archive.option()}")
     try:
-        with log.open("ab") as stream:
-            _start_java(conf, stream, archive)
+        around = _environment_of_java(str(conf.get("spark.master")), archive)
+        with log.open("ab") as stream, around, _interruptions_held():
+            gateway = start_java(conf, stream)
+        if archive is not None and gateway is not None:
+            archive.learn(gateway)
         return SparkSession(SparkContext.getOrCreate(conf))
     except (PySparkException, Py4JError, OSError) as error:
         why = _cause_of(error, log, start)

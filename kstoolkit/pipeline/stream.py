@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StringType, StructType
@@ -30,12 +29,13 @@ from kstoolkit.pipeline.feeds import Feed, FileFeed, FileFeedPlan, LineFeed, Rea
 from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
 from kstoolkit.pipeline.session import spark_path
 from kstoolkit.pipeline.shuffle import FLUSH, SHUFFLE_DDL, TICK, Grain, shuffle_keys, shuffle_record
+from kstoolkit.pipeline.sparkinside import bound_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.datasource import ReadLimit
 
     from kstoolkit.events.event import Columns, Limits
@@ -196,14 +196,13 @@ def ticking(
 ) -> DataFrame:
     """Return the feed with one row of a kind for each bucket beside it, as often as is due.
 
-    Whosever session the feed is bound to, the two are bound to this one.
+    Whosever session the feed is bound to, the two are bound to this one where that can be.
     """
+    feed = bound_to(spark, feed)
+    spark = feed.sparkSession
     spark.dataSource.register(_TickFeed)
     told = {"buckets": str(buckets), "due": str(due.path), "kind": kind, "at_once": str(at_once)}
-    both = feed.unionByName(spark.readStream.format(_TickFeed.name()).options(**told).load())
-    bind: Any = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows  # type: ignore[union-attr] # noqa: SLF001 - no public way
-    plan = both._jdf.queryExecution().analyzed()  # noqa: SLF001
-    return DataFrame(bind(spark._jsparkSession, plan), spark)  # noqa: SLF001
+    return feed.unionByName(spark.readStream.format(_TickFeed.name()).options(**told).load())
 
 
 def cascade(feed: DataFrame, plan: Plan, partitions: int) -> DataFrame:

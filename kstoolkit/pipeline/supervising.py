@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,7 +26,6 @@ from threading import Event, Lock, Thread, get_ident
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -59,6 +57,7 @@ from kstoolkit.pipeline.runfolder import (
     take_back,
 )
 from kstoolkit.pipeline.sink import NotSent
+from kstoolkit.pipeline.sparkinside import java_has_ended
 from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:
@@ -240,7 +239,7 @@ class SupervisedQuery(StreamingQuery):
         """Start the query, unless the run is to end already."""
         with self._starting:
             if not self._gate.closing.is_set():
-                super().__init__(self._start(self._gate)._jsq)  # noqa: SLF001 - what it wraps
+                vars(self).update(vars(self._start(self._gate)))  # all that Spark's query is
                 self._begun.set()
         return self
 
@@ -425,18 +424,6 @@ class SupervisedQuery(StreamingQuery):
         return bool(super().status["isTriggerActive"])
 
 
-def _java_is_gone() -> bool:
-    """Return whether Java has ended, or is about to: asked before its error's text is read."""
-    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as pyspark asks itself
-    if process is None:
-        return False
-    try:
-        process.wait(_LAST_BREATH_SECONDS)  # a connection breaks off before the process is gone
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
 @dataclass(slots=True)
 class Retries:
     """Decides about one run's deaths.
@@ -485,7 +472,7 @@ class Retries:
         """Return what it died of as an error of ours, where Spark's tells one."""
         if isinstance(death, KstoolkitError) and not isinstance(death, OnBatchFailed):
             return death
-        if _java_is_gone():
+        if java_has_ended(_LAST_BREATH_SECONDS):  # asked before its error's text is read
             return java_ended(self.folder)
         return UnreadableFile.found_in(str(death)) or death
 

@@ -19,7 +19,7 @@ from functools import reduce
 from itertools import groupby, islice
 from math import inf
 from operator import itemgetter, or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -48,6 +48,7 @@ from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
 from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
 from kstoolkit.pipeline.session import spark_session
 from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, Grain
+from kstoolkit.pipeline.sparkinside import executors_memory_bytes, finds_class
 from kstoolkit.pipeline.stream import counted_columns, json_fields, json_schema
 
 if TYPE_CHECKING:
@@ -83,13 +84,7 @@ def with_connector(spark: SparkSession, tell: Callable[[str], object] = to_stder
     EnvironmentFault
         If the connector can't be had.
     """
-    # Java looks for formats by the thread's loader, not the session's where it added no jars.
-    loader = spark._jsparkSession.sharedState().jarClassLoader()  # noqa: SLF001 - no public way
-    jvm: Any = spark._jvm  # noqa: SLF001
-    jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
-    try:
-        loader.loadClass(_PROVIDER)
-    except Py4JJavaError:
+    if not finds_class(spark, _PROVIDER):
         for jar in connector_jars(spark.version, tell=tell):
             spark.sql("ADD JAR '{}'".format(str(jar).replace("'", r"\'")))
     return spark
@@ -169,9 +164,7 @@ def _memory_bytes(spark: SparkSession) -> int | None:
     """Return what those who count may take together: this machine, or the executors there are."""
     if str(spark.sparkContext.master).startswith("local"):
         return memory_bytes()
-    context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - no public way
-    executors = max(1, int(context.getExecutorMemoryStatus().size()) - 1)  # one is the driver
-    return int(context.executorMemory() << 20) * executors
+    return executors_memory_bytes(spark)
 
 
 def topic_feed(
