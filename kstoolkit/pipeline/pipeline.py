@@ -78,7 +78,7 @@ from kstoolkit.pipeline.operator import Plan, View
 from kstoolkit.pipeline.progress import InputProgress, Progress
 from kstoolkit.pipeline.rulebook import Rulebook
 from kstoolkit.pipeline.run import Run
-from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit
+from kstoolkit.pipeline.runfolder import RunFolder, Settings, check_log, newest_commit
 from kstoolkit.pipeline.session import (
     check_workers,
     interrupting_only,
@@ -681,6 +681,7 @@ def _prepare(
     pipeline = replace(pipeline, rules=rulebook.rules)
     folder.repair_epoch()
     folder.forget_uncommitted()
+    check_log(folder.checkpoint)
     source = _source_of(pipeline, folder)
     earlier = folder.settings() if folder.has_begun else None
     of_parts(pipeline.judged_by, source.columns.parts or ("action",))  # or say what is wrong

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.changelog.changelog import replace_text
 from kstoolkit.errors import CheckpointError, FormatError, InputError, OutputError, local_folder
 from kstoolkit.formats.actions import parts_of
+from kstoolkit.formats.spark.text import versioned_lines
 from kstoolkit.records import Closing
 from kstoolkit.windows import Cascade, as_window
 
@@ -39,6 +40,8 @@ _BEFORE = {".lock", ".run.json", ".staging", "spark.log", "simulated"}
 """What may lie in a folder before its first run is known."""
 STATE_FILE = re.compile(r"(\d+)(?:_[\w-]+)?\.(changelog|delta|snapshot|zip)")
 """What a batch left of its state; the version is one more than its number."""
+
+_OFFSETS = "offsets"
 
 _FIXED = {
     "windows": "windows",
@@ -369,7 +372,7 @@ def initial_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
 
 def take_back(checkpoint: Path, batch: int) -> None:
     """Take back the plan of a batch that was not begun."""
-    place = checkpoint / "offsets" / str(batch)
+    place = checkpoint / _OFFSETS / str(batch)
     # Hadoop keeps a checksum beside each file, and takes one without for what it is.
     place.with_name(f".{batch}.crc").unlink(missing_ok=True)
     place.unlink(missing_ok=True)
@@ -377,7 +380,7 @@ def take_back(checkpoint: Path, batch: int) -> None:
 
 def rewrite_offsets(checkpoint: Path, batch: int, topic: str, ends: Mapping[int, int]) -> None:
     """Have a batch that was planned and not begun end elsewhere."""
-    place = checkpoint / "offsets" / str(batch)
+    place = checkpoint / _OFFSETS / str(batch)
     lines = _lines(checkpoint, batch)
     place.with_name(f".{batch}.crc").unlink(missing_ok=True)
     told = {topic: {str(each): at for each, at in sorted(ends.items())}}
@@ -399,14 +402,23 @@ def _of_topic(lines: list[str], topic: str) -> dict[int, int] | None:
 
 def _lines(checkpoint: Path, batch: int) -> list[str]:
     try:
-        return (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
+        raw = (checkpoint / _OFFSETS / str(batch)).read_bytes()
     except FileNotFoundError:
         return []
+    versioned_lines(raw, "log of offsets", range(1, 2))
+    return raw.decode().split("\n")
+
+
+def check_log(checkpoint: Path) -> None:
+    """Raise a FormatError if Spark's offset log is of another version than is known here."""
+    newest = newest_plan(checkpoint)
+    if newest is not None:
+        _lines(checkpoint, newest)
 
 
 def newest_plan(checkpoint: Path) -> int | None:
     """Return the number of the newest batch that Spark has planned; ``None`` before the first."""
-    return _newest(checkpoint / "offsets")
+    return _newest(checkpoint / _OFFSETS)
 
 
 def newest_commit(checkpoint: Path) -> int | None:

@@ -356,10 +356,10 @@ class SupervisedQuery(StreamingQuery):
         newest = newest_batch(folder)
         if newest is None or not newest.as_of_ms:
             return False
-        planned = newest_plan(folder.checkpoint)
-        if planned is None or planned == newest_commit(folder.checkpoint):
+        planned = newest_plan(folder.checkpoint)  # where there is none, the log lies elsewhere
+        if planned is not None and planned == newest_commit(folder.checkpoint):
             return True
-        if self._gate.passed is None or planned != self._gate.passed + 1:
+        if planned is None or self._gate.passed is None or planned != self._gate.passed + 1:
             return False
         take_back(folder.checkpoint, planned)
         return True

@@ -15,6 +15,7 @@ import pyspark
 import pytest
 
 import kstoolkit as kst
+from kstoolkit.errors import FormatError
 from kstoolkit.pipeline import sparkinside
 from kstoolkit.pipeline.session import spark_session
 from tests.pipeline.harness import ROOT, check_exact, events, source, write_files, write_lines
@@ -178,6 +179,22 @@ def test_a_checkpoint_is_written_as_spark_does_where_it_has_no_manager_that_rena
     pipeline.run(tmp_path / "out", progress=False)
     monkeypatch.undo()  # what the one has written, the other one reads
     paths.append(write_lines(tmp_path / "in" / "more.json", events(300, seed=12)))
+    check_exact(pipeline.run(tmp_path / "out", progress=False), paths)
+
+
+@pytest.mark.usefixtures("spark")
+def test_an_offset_log_of_another_version_stops_a_run_with_a_sentence(tmp_path: Path) -> None:
+    paths = write_files(tmp_path / "in", events(500, seed=11), 2)
+    pipeline = kst.Pipeline(source=source(tmp_path / "in"), buckets=3, rules=[])
+    pipeline.run(tmp_path / "out", progress=False)
+    log = tmp_path / "out" / "checkpoint" / "offsets" / "0"
+    known = log.read_text()
+    log.write_text(known.replace("v1\n", "v3\n", 1))
+    paths.append(write_lines(tmp_path / "in" / "more.json", events(300, seed=12)))
+    for begin in (pipeline.run, pipeline.start):
+        with pytest.raises(FormatError, match=r"^A log of offsets of version 3: "):
+            begin(tmp_path / "out", progress=False)
+    log.write_text(known)
     check_exact(pipeline.run(tmp_path / "out", progress=False), paths)
 
 

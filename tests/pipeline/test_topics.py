@@ -16,6 +16,7 @@ from kstoolkit.errors import CheckpointError, ConfigurationError, InputError
 from kstoolkit.events.topics import _CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.reading import last_values
+from kstoolkit.pipeline import runfolder
 from kstoolkit.pipeline.pipeline import _prepare
 from kstoolkit.pipeline.progress import Progress
 from kstoolkit.pipeline.runfolder import RunFolder
@@ -107,13 +108,19 @@ def test_a_topic_is_counted_as_its_values_are_in_a_file(
     assert places.str.fullmatch(r"topic topics-events, partition \d, offset \d+").all()
 
 
+@pytest.mark.parametrize(
+    ("log", "first"),
+    [("offsets", 120), pytest.param("elsewhere", 200, id="or-as-its-query-began")],
+)
 def test_a_run_ends_where_its_topic_ended_as_it_began_and_the_next_goes_on_there(
-    broker: Broker, tmp_path: Path
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, first: int
 ) -> None:
-    make_topic(broker, "topics-more", 2)
+    monkeypatch.setattr(runfolder, "_OFFSETS", log)  # where Spark's log is looked for
+    name = f"topics-more-{first}"
+    make_topic(broker, name, 2)
     values = [json.dumps(event, ensure_ascii=False).encode() for event in EVENTS[:200]]
-    write_keyed(broker, "topics-more", [*values[:120]])
-    given = kst.kafka_topic("topics-more", bootstrap=broker.bootstrap, **NAMED)
+    write_keyed(broker, name, [*values[:120]])
+    given = kst.kafka_topic(name, bootstrap=broker.bootstrap, **NAMED)
     pipeline, folder = kst.Pipeline(source=given, cascade=CASCADE), RunFolder(tmp_path / "out")
 
     def ready(say: Log, sleep: Sleep) -> _Job:
@@ -122,9 +129,9 @@ def test_a_run_ends_where_its_topic_ended_as_it_began_and_the_next_goes_on_there
 
     with folder.hold(), Progress(shown=False) as shown:
         job = ready(shown.say, time.sleep)
-        write_keyed(broker, "topics-more", [*values[120:]])  # as others do while Java starts
+        write_keyed(broker, name, [*values[120:]])  # as others do while Java starts
         job.finish(shown, ready)
-    assert kst.load_run(folder.path).summary().events == 120
+    assert kst.load_run(folder.path).summary().events == first
     run = run_on(given, folder.path)
 
     assert run.summary().events == 200
