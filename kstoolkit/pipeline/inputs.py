@@ -276,9 +276,7 @@ def _probing(folder: str, prefix: str) -> Any:
     return probe
 
 
-_FEW_CORES = 4
-"""With more of them, Java has threads to spare for what these options take from it."""
-
+_FEW_CORES = 4  # with more, Java has threads to spare for what these options take from it
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 """Where files are read in Python, Java handles blocks of bytes only: its optimising compiler would
 cost more than it saves, a third of the CPU of a run of some minutes."""
@@ -287,7 +285,7 @@ _QUICK_COLLECTOR = "-XX:+UseSerialGC"
 """Blocks are large and short-lived. Java's usual collector takes each of them for a reason to mark
 all there is, beside the work: up to a tenth of the CPU of a run."""
 
-_LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:,[^\]]*)?\])?")
+_LOCAL = re.compile(r"local(?:\[(\d+)(?:,[^\]]*)?\])?")
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 
@@ -303,8 +301,7 @@ def java_options(source: Files | Topic, master: str | None) -> list[str]:
 
 def _cores(master: str | None) -> int:
     """Return on how many cores the driver's Java works."""
-    named = _LOCAL.fullmatch(master or "local[*]")
-    if named is not None and named[1] != "*":
+    if (named := _LOCAL.fullmatch(master or "")) is not None:
         return int(named[1] or 1)
     asked = getattr(os, "sched_getaffinity", None)  # which not every system has
     return len(asked(0)) if asked else os.cpu_count() or 1

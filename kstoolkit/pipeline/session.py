@@ -188,11 +188,9 @@ def spark_path(path: Path, *, to_read: bool = False) -> str:
 
 def session_of_run(spark: SparkSession) -> SparkSession:
     """Return a session for one run, its own from then on; or, if that can't be had, the same."""
-    own = copied(spark)
-    if own is None:
-        return spark
-    _OF_RUNS.add(own)
-    return own
+    if (own := copied(spark)) is not None:
+        _OF_RUNS.add(own)
+    return own or spark
 
 
 @contextmanager
@@ -286,11 +284,9 @@ def streaming_conf() -> dict[str, str]:
 def active_session() -> SparkSession | None:
     """Return the session that is active in this thread or, else, in another one, if there is."""
     session = SparkSession.getActiveSession()
-    if session is None:
-        with suppress(PySparkException, AttributeError):  # none, or one that was stopped
-            session = SparkSession.active()
-            return session if session.sparkContext.defaultParallelism else None
-        return None
+    with suppress(PySparkException, AttributeError):  # there is none, or it was stopped
+        other = session or SparkSession.active()
+        session = session or (other if other.sparkContext.defaultParallelism else None)
     return session
 
 

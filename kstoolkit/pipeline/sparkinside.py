@@ -1,18 +1,16 @@
 """Parts inside Spark that no public way leads to: each is leant on here alone.
 
-Any of them may be called otherwise in another Spark. So each is looked for before it is needed, and
-where it is gone, what is slower, and right, is done:
+Another Spark may call any of them otherwise. So each is looked for before it is needed, and without
+it, what is slower, and right, is done:
 
-- how Java is started: Spark starts it, and what it says goes to the terminal;
-- Java's process: Java is asked something, to see whether it is there; it can't be started again;
-- a session's copy: a run uses the session that there is, set otherwise while its query starts;
-- a DataFrame's session: the query is started in the one that it has;
-- a manager of checkpoints that renames files: Spark's own choice, with eight processes a file;
+- how Java is started: Spark does it, and what Java says goes to the terminal;
+- Java's process: it is asked something, to see whether it is there, and can't be started again;
+- a copy of a session: a run's query starts in the session that there is, set for that alone;
+- a manager of checkpoints that renames files: Spark's own choice;
 - a session's jars: they are added again;
-- what a cluster's executors may take: as much as the smallest;
-- Java's figures: they are unknown.
+- figures of Java's: they are unknown, and memory is that of the smallest executor.
 
-The checkpoint's logs are read, and written, in :mod:`kstoolkit.pipeline.runfolder`.
+Its logs, which are cut where a run ends, have their home in :mod:`kstoolkit.pipeline.runfolder`.
 """
 
 from __future__ import annotations
@@ -39,17 +37,16 @@ _OF_JAVA = ("_gateway", "_jvm", "_active_spark_context", "_ensure_initialized")
 _RENAMING = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
-_LEAST_EXECUTOR_BYTES = 1 << 30  # Spark's default
 
 
-def _can_start_java() -> bool:
+def _has_gateway() -> bool:
     return all(hasattr(SparkContext, name) for name in _OF_JAVA)
 
 
 def start_java(conf: SparkConf, log: BinaryIO) -> JavaGateway | None:
     """Start Spark's Java, and return the way to it if it is ours: it stays when a session stops."""
     launch: Any = getattr(java_gateway, "launch_gateway", None)
-    if launch is None or not _can_start_java():
+    if launch is None or not _has_gateway():
         SparkContext.getOrCreate(conf)
     elif SparkContext._gateway is None:  # noqa: SLF001
         gateway = launch(conf, {"stdout": log, "stderr": log})
@@ -62,30 +59,29 @@ def java_has_ended(within_seconds: float = 0) -> bool:
     """Whether Spark's Java has ended, or does so soon: its connection breaks off before it does."""
     process = getattr(getattr(SparkContext, "_gateway", None), "proc", None)
     try:
-        if process is not None:
-            process.wait(within_seconds)
-            return True
-        SparkSession.getActiveSession()
+        if process is None:
+            SparkSession.getActiveSession()
+            return False
+        process.wait(within_seconds)
     except subprocess.TimeoutExpired:
         return False
     except (Py4JError, ConnectionError):
-        return True
-    return False
+        pass
+    return True
 
 
 def forget_dead_java() -> None:
     """Let a session that lost its Java, as to a lack of memory, be followed by a new one."""
     if not java_has_ended():
         return
-    if not _can_start_java():
+    if not _has_gateway():
         message = "Spark's Java has ended, and this pyspark starts no other in the same process."
         raise EnvironmentFault(message, hint="Nothing is lost: run again, in a new process.")
     gateway: Any = SparkContext._gateway  # noqa: SLF001
     context: Any = SparkContext._active_spark_context  # noqa: SLF001
-    if context is not None:
+    with suppress(Exception):  # as if there is none
         context._jsc = None  # noqa: SLF001 - nothing is left that it could say goodbye to
-        with suppress(Exception):
-            context.stop()
+        context.stop()
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
     SparkSession._instantiatedSession = None  # noqa: SLF001
@@ -155,4 +151,4 @@ def executors_memory_bytes(spark: SparkSession) -> int:
         context: Any = context_in_java(spark)
         executors = max(1, int(context.getExecutorMemoryStatus().size()) - 1)  # one is the driver
         return int(context.executorMemory() << 20) * executors
-    return _LEAST_EXECUTOR_BYTES
+    return 1 << 30  # Spark's default

@@ -125,6 +125,8 @@ def test_counts_are_exact_without_parts_of_pyspark(
     paths.append(tmp_path / "in" / "more.json")
     for name in ("files", "lines", "stream", "live"):
         check_exact(kst.load_run(tmp_path / name), paths)
+        state = tmp_path / name / "checkpoint" / "state" / "0"
+        assert {each.name for each in state.iterdir()} - {"_metadata", "_stateSchema"} == {"0", "1"}
     assert said == ["True 0", "7 None"], "the session is not as it was"
 
 
@@ -134,12 +136,18 @@ DYING = """
 
     import psutil
     import kstoolkit as kst
+    from kstoolkit.operations.metrics import _java_metrics
     from tests.pipeline.harness import source, until
 
     folder = Path(sys.argv[1])
     pipeline = kst.Pipeline(source=source(folder / "in"), buckets=3, rules=[])
     live = pipeline.start(folder / "out", restart=kst.Restart(first_pause="1 ms"))
     live.query.processAllAvailable()
+    print(_java_metrics(counts_here=True)[0].documentation)
+    try:
+        kst.spark_memory()
+    except kst.errors.ConfigurationError as error:
+        print(error.message)
     java, = (each for each in psutil.Process().children() if "java" in each.name())
     java.kill()
     until(lambda: not live.is_active, "the run to end")
@@ -158,7 +166,10 @@ def test_a_java_that_died_is_told_where_no_other_can_be_started(
     paths = write_files(tmp_path / "in", events(500, seed=11), 2)
     said = run_on(without(*PARTS), DYING, tmp_path).splitlines()
     ended = "Spark's Java has ended, and this pyspark starts no other in the same process."
-    assert said == [ended, ended]
+    unknown = "Unknown: the session has no Java on this side"
+    assert unknown in said[0]
+    assert said[1] == "This Spark session has been stopped, or shows nothing of its Java."
+    assert said[2:] == [ended, ended]
     pipeline = kst.Pipeline(source=source(tmp_path / "in"), buckets=3, rules=[])
     check_exact(pipeline.run(tmp_path / "out", progress=False), paths)
 
