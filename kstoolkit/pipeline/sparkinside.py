@@ -33,25 +33,24 @@ if TYPE_CHECKING:
 NOT_THERE = (AttributeError, TypeError, Py4JError)
 """What asking for a part raises that is gone: in Python, of a Java class, of a Java method."""
 
-_OF_JAVA = ("_gateway", "_jvm", "_active_spark_context", "_ensure_initialized")
+_OF_JAVA = {"_gateway", "_jvm", "_active_spark_context", "_ensure_initialized", "launch_gateway"}
 _RENAMING = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
 
 
 def _has_gateway() -> bool:
-    return all(hasattr(SparkContext, name) for name in _OF_JAVA)
+    return {*vars(SparkContext), *vars(java_gateway)} >= _OF_JAVA
 
 
 def start_java(conf: SparkConf, log: BinaryIO) -> JavaGateway | None:
     """Start Spark's Java, and return the way to it if it is ours: it stays when a session stops."""
-    launch: Any = getattr(java_gateway, "launch_gateway", None)
-    if launch is None or not _has_gateway():
+    if not _has_gateway():
         SparkContext.getOrCreate(conf)
     elif SparkContext._gateway is None:  # noqa: SLF001
-        gateway = launch(conf, {"stdout": log, "stderr": log})
-        SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
-        return cast("JavaGateway", gateway)
+        started = java_gateway.launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+        SparkContext._ensure_initialized(gateway=started, conf=conf)  # noqa: SLF001
+        return cast("JavaGateway", started)
     return None
 
 
