@@ -13,6 +13,7 @@ import json
 import re
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
 from kstoolkit.events.event import Piece, in_columns, require
-from kstoolkit.events.opening import WholeLineEnds, check_name, damage_told, open_stream
+from kstoolkit.events.opening import Part, WholeLineEnds, check_name, damage_told, open_stream
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -46,21 +47,21 @@ def csv_header(path: str | Path) -> list[str]:
 
 
 def read_csv(
-    path: str | Path, columns: Columns, *, chunk_bytes: int = _CHUNK_BYTES
+    path: str | Path, columns: Columns, part: Part | None = None, *, chunk_bytes: int = _CHUNK_BYTES
 ) -> Iterator[Piece]:
-    """Yield the file's records; none may be longer than ``chunk_bytes``, which is read at a time.
+    """Yield the records of a file, or of a part; none may be longer than ``chunk_bytes``.
 
     A byte order mark at its start is passed over. Raises what :func:`read_csv_rows` does.
     """
     header = csv_header(path)
     places = [header.index(name) for name in columns if name in header]
-    for batch, unparseable in read_csv_rows(path, columns, chunk_bytes=chunk_bytes):
+    for batch, unparseable in read_csv_rows(path, columns, part, chunk_bytes=chunk_bytes):
         found = in_columns(batch.column(place) for place in places)
         yield Piece(*found, partial(_lines, batch), unparseable)
 
 
 def read_csv_rows(
-    path: str | Path, columns: Columns, *, chunk_bytes: int = _CHUNK_BYTES
+    path: str | Path, columns: Columns, part: Part | None = None, *, chunk_bytes: int = _CHUNK_BYTES
 ) -> Iterator[tuple[pa.RecordBatch, list[tuple[str, str]]]]:
     """Yield the file's rows with all their columns, and (raw text, why) of records that are none.
 
@@ -81,8 +82,9 @@ def read_csv_rows(
 
     event = replace(columns, items=())  # whatever is in an item, the event is one
     places = [header.index(name) for name in event]
-    options = _options(len(header), blank_lines + 1, chunk_bytes, skip)
-    clean = _Clean(open_stream(path))
+    skipped_lines = 0 if part is not None and part[0] else blank_lines + 1
+    options = _options(len(header), skipped_lines, chunk_bytes, skip)
+    clean = _Clean(open_stream(path, part))
     try:
         with damage_told(), pa.PythonFile(clean, "r") as stream:
             for batch in pv.open_csv(stream, *options):
@@ -194,16 +196,27 @@ def parquet_names(path: str | Path) -> list[str]:
     return list(parquet_schema(path).names)
 
 
-def read_parquet(path: str | Path, columns: Columns) -> Iterator[Piece]:
-    """Yield the file's records, a million at a time; an OSError says that the file is damaged."""
+def parquet_parts(path: str, number: int) -> list[Part]:
+    """Return up to so many parts of a file, each of row groups, of about as many rows."""
+    with damage_told():
+        known = pq.read_metadata(path)
+    rows = np.array([known.row_group(place).num_rows for place in range(known.num_row_groups)])
+    wanted = known.num_rows * np.arange(1, number) / number
+    edges = {0, *np.searchsorted(rows.cumsum() - rows / 2, wanted).tolist(), len(rows)}
+    return list(pairwise(sorted(edges)))
+
+
+def read_parquet(path: str | Path, columns: Columns, part: Part | None = None) -> Iterator[Piece]:
+    """Yield a million records at a time, of a part alone; an OSError says that it is damaged."""
     schema = parquet_schema(path)
     require(columns, schema.names, str(path))
     chosen = {"columns": sorted(set(columns)), "use_threads": False}
     _, *texts = columns
     dictionaries = [name for name in texts if not pa.types.is_nested(schema.field(name).type)]
     reading: dict[str, Any] = {"read_dictionary": dictionaries, "page_checksum_verification": True}
+    groups = None if part is None else range(*part)
     with damage_told(), pq.ParquetFile(path, **reading) as file:
-        for batch in file.iter_batches(_BATCH_ROWS, **chosen):
+        for batch in file.iter_batches(_BATCH_ROWS, groups, **chosen):
             yield _parquet_piece(batch, columns)
 
 

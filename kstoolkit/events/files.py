@@ -38,6 +38,7 @@ from kstoolkit.events.contents import Change, ContentsFile, Fate, checksum, in_w
 from kstoolkit.events.csv import (
     csv_header,
     parquet_names,
+    parquet_parts,
     parquet_schema,
     read_csv,
     read_parquet,
@@ -52,11 +53,13 @@ from kstoolkit.events.json import (
     read_json_texts,
 )
 from kstoolkit.events.opening import (
+    Part,
     WholeLineEnds,
     format_of,
     open_stream,
     patiently,
     patiently_each,
+    text_parts,
     told_format,
 )
 from kstoolkit.events.times import lack_zone
@@ -493,14 +496,31 @@ def names_file(pattern: str, path: str) -> bool:
 _READERS = {"json": read_json_lines, "csv": read_csv, "parquet": read_parquet}
 
 
+_LEAST_BYTES = 4 << 20  # what has less is not worth a task of its own
+
+
+def parts_of(path: str, file_format: str | None, size_bytes: int, number: int) -> list[Part]:
+    """Return up to so many parts of a file, of about one size; less than two if it stays whole."""
+    number, kind = min(number, size_bytes // _LEAST_BYTES), format_of(path, file_format)
+    if number <= 1 or kind == "parquet":
+        return parquet_parts(path, number) if number > 1 else []
+    return text_parts(path, size_bytes, number, quotes=kind == "csv")
+
+
 def read_events(
-    path: str, columns: Columns, *, now_ms: int, limits: Limits, file_format: str | None = None
+    path: str,
+    columns: Columns,
+    part: Part | None = None,
+    *,
+    now_ms: int,
+    limits: Limits,
+    file_format: str | None = None,
 ) -> Iterator[tuple[Judged, list[pa.RecordBatch]]]:
-    """Yield the events of a file piece by piece, and the dead letters beside them.
+    """Yield the events of a file, or a part, piece by piece, and the dead letters beside them.
 
     One that is damaged or gone is an OSError: none of what was yielded may count then.
     """
-    for piece in _READERS[format_of(path, file_format)](path, columns):
+    for piece in _READERS[format_of(path, file_format)](path, columns, part):
         event, items = (piece.times, piece.users, piece.actions), len(columns.items)
         judged = judge(*event, now_ms=now_ms, limits=limits, items=items)
         dead = []

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from kstoolkit.events.event import Piece, in_columns
-from kstoolkit.events.opening import open_stream
+from kstoolkit.events.opening import BOM, Part, open_stream
 from kstoolkit.formats.columns import is_utf8
 from kstoolkit.units import format_bytes
 
@@ -35,15 +35,16 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 8 << 20
 LONGEST_LINE_BYTES = 32 << 20
-_BOM = b"\xef\xbb\xbf"
 _NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 
 
-def chunks_of(path: str | Path, chunk_bytes: int, longest_bytes: int) -> Iterator[bytes]:
+def chunks_of(
+    path: str | Path, chunk_bytes: int, longest_bytes: int, part: Part | None = None
+) -> Iterator[bytes]:
     """Yield runs of whole lines; of a line that is too long, a beginning that is too long."""
     held, skipping = b"", False
-    with open_stream(path) as stream:
-        begin = stream.read(len(_BOM)).removeprefix(_BOM)
+    with open_stream(path, part) as stream:
+        begin = stream.read(len(BOM)).removeprefix(BOM)
         while read := begin + stream.read(chunk_bytes):
             begin = b""
             if skipping:
@@ -115,18 +116,19 @@ Types = dict[str, pa.DataType]  # the type of each field that is read
 def read_json_lines(
     path: str | Path,
     columns: Columns,
+    part: Part | None = None,
     *,
     chunk_bytes: int = CHUNK_BYTES,
     longest_bytes: int = LONGEST_LINE_BYTES,
 ) -> Iterator[Piece]:
-    """Yield the file's records, some megabytes at a time.
+    """Yield the file's records, or a part's, some megabytes at a time.
 
     A byte order mark at its start is passed over. A line longer than ``longest_bytes`` is not
     parsed; its beginning becomes a dead letter. If the file can't be read to its end (OSError),
     what was yielded before is of a damaged file.
     """
     types: Types = dict.fromkeys(columns, _TEXT)
-    for chunk in chunks_of(path, chunk_bytes, longest_bytes):
+    for chunk in chunks_of(path, chunk_bytes, longest_bytes, part):
         yield from _pieces(chunk, columns, types, longest_bytes)
 
 

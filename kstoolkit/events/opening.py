@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -33,6 +33,10 @@ _SUFFIXES: dict[FileFormat, set[str]] = {
 _BY_ENDING = {ending: known for known, endings in _SUFFIXES.items() for ending in endings}
 _COMPRESSED = {".gz", ".zst", ".zstd", ".gzip"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+BOM = b"\xef\xbb\xbf"
+
+Part = tuple[int, int]
+"""Where a part of a file begins and ends: bytes of a text, row groups of a Parquet file."""
 
 
 def format_of(path: str | Path, given: str | None = None) -> FileFormat:
@@ -56,13 +60,15 @@ def format_of(path: str | Path, given: str | None = None) -> FileFormat:
     raise InputError(message, hint=hint)
 
 
-def open_stream(path: str | Path) -> pa.NativeFile:
-    """Open a file for reading, decompressed if its first bytes say gzip or zstd.
+def open_stream(path: str | Path, part: Part | None = None) -> pa.NativeFile:
+    """Open a file for reading, decompressed if its first bytes say gzip or zstd; or a part of it.
 
     It is an OSError if it can't be opened; while reading, if the compressed data is damaged, cut
     short, or followed by something else.
     """
     check_name(path)
+    if part is not None:
+        return pa.OSFile(str(path)).get_stream(part[0], part[1] - part[0])
     with Path(path).open("rb") as file:
         start = file.read(4)
     compression = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
@@ -70,6 +76,26 @@ def open_stream(path: str | Path) -> pa.NativeFile:
         message = f"the name says compressed, but it begins with {start!r}"
         raise OSError(message)
     return pa.input_stream(str(path), compression=compression, buffer_size=1 << 20)
+
+
+def text_parts(path: str, size_bytes: int, number: int, *, quotes: bool) -> list[Part]:
+    """Return up to so many parts of a text, each of whole lines, none behind a byte order mark.
+
+    It is one if the text is compressed, or has a quote, where ``quotes`` may hold ends of lines.
+    """
+    edges = {0, size_bytes}
+    with Path(path).open("rb") as file:
+        chunks = iter(lambda: file.read(1 << 20), b"") if quotes else ()
+        if file.peek(4).startswith(tuple(_MAGIC)) or any(b'"' in chunk for chunk in chunks):
+            number = 1
+        for place in range(1, number):
+            file.seek(size_bytes * place // number)
+            while line := file.readline(1 << 20):
+                edge = file.tell()
+                if line.endswith(b"\n") and file.read(len(BOM)) != BOM:
+                    edges.add(min(edge, size_bytes))
+                    break
+    return list(pairwise(sorted(edges)))
 
 
 def told_format(path: str) -> FileFormat | None:

@@ -1,14 +1,17 @@
 """Feeds over files: which files a micro-batch takes, and what a task makes of them.
 
 The file feed reads, judges and counts files itself, so their events never enter the JVM: only
-CountBlocks do. The line feed hands over lines or rows, for columns that are SQL expressions; these
-are evaluated by Spark, and counted by :mod:`kstoolkit.pipeline.counting`.
+CountBlocks do. One that is larger than a task's share is cut into parts, where its format allows.
+The line feed hands over lines or rows, for columns that are SQL expressions; these are evaluated
+by Spark, and counted by :mod:`kstoolkit.pipeline.counting`.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import math
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +22,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAv
 from pyspark.sql.types import StructType
 
 from kstoolkit.errors import ColumnError, UnreadableFile
-from kstoolkit.events.contents import Contents, ContentsFile
+from kstoolkit.events.contents import Contents, ContentsFile, Fate
 from kstoolkit.events.event import Columns, Limits
 from kstoolkit.events.files import (
     BROKEN,
@@ -31,13 +34,15 @@ from kstoolkit.events.files import (
     letter_of_file,
     listing,
     names_file,
+    parts_of,
     read_events,
     read_rows,
     row_of_file,
 )
-from kstoolkit.events.opening import fault_in_words, patiently
+from kstoolkit.events.opening import Part, fault_in_words, patiently
+from kstoolkit.formats.countblock import to_ipc
 from kstoolkit.pipeline.runfolder import files_taken, newest_commit
-from kstoolkit.pipeline.shuffle import END, SHUFFLE_DDL, Grain, Tally, shuffle_record
+from kstoolkit.pipeline.shuffle import END, PART, READ, SHUFFLE_DDL, Grain, Tally, to_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -135,12 +140,26 @@ class LineFeed(Feed):
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file for a task: its position in the ledger, its clock, why it is given up, if it is."""
+    """A file for a task: its position in the ledger, its clock, why it is given up, if it is.
+
+    Or a ``part`` of one, and what that was when it was cut.
+    """
 
     position: int
     path: str
     admitted_ms: int
     given_up: str | None = None
+    part: Part | None = None
+    begun: Contents | None = None
+
+    def cut(self, file_format: str | None, number: int) -> list[_File]:
+        """Return up to so many parts of the file; itself if it stays whole, or can't be read."""
+        with suppress(OSError):
+            begun = Contents.begun(self.path)
+            parts = parts_of(self.path, file_format, begun.size_bytes, number)
+            if len(parts) > 1:
+                return [replace(self, part=part, begun=begun) for part in parts]
+        return [self]
 
 
 class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -183,16 +202,23 @@ class _LedgerReader(Reader):
         return {"files": self._up_to(start["files"], end)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """Spread the files over the tasks, the largest first, each to the task with least."""
+        """Spread files or parts over the tasks, the largest first, each to the task with least."""
         slices: list[list[_File]] = [[] for _ in range(self.plan.tasks)]
-        loads = [0] * self.plan.tasks
+        loads = [0.0] * self.plan.tasks
         given_up = self._given_up(start["files"], end["files"])
         self._check_same(start["files"], end["files"], given_up)
-        chosen = enumerate(self.ledger.entries(start["files"], end["files"]), start["files"])
-        for place, entry in sorted(chosen, key=lambda each: -each[1].size_bytes):
+        chosen = self.ledger.entries(start["files"], end["files"])
+        share = sum(each.size_bytes for each in chosen) / self.plan.tasks
+        pieces: list[tuple[float, _File]] = []
+        for place, entry in enumerate(chosen, start["files"]):
+            parts = [_File(place, entry.path, entry.admitted_ms, given_up.get(place))]
+            if entry.size_bytes > share and place not in given_up and self.plan.row_schema is None:
+                parts = parts[0].cut(self.plan.file_format, math.ceil(entry.size_bytes / share))
+            pieces += ((entry.size_bytes / len(parts), part) for part in parts)
+        for size_bytes, file in sorted(pieces, key=lambda each: -each[0]):
             least = loads.index(min(loads))
-            loads[least] += entry.size_bytes + 1
-            slices[least].append(_File(place, entry.path, entry.admitted_ms, given_up.get(place)))
+            loads[least] += size_bytes + 1
+            slices[least].append(file)
         return [InputPartition(files) for files in slices if files]
 
     def _given_up(self, start: int, end: int) -> dict[int, str]:
@@ -251,16 +277,26 @@ class _CountingReader(_LedgerReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value == END:
-            for bucket in range(self.plan.grain.buckets):
-                yield shuffle_record(bucket, END, b"")
+            yield from to_each(self.plan.grain.buckets, END)
             return
         tally = Tally(self.plan.grain)
         for each in partition.value:
-            if each.given_up is None:
-                held = patiently(each.path, lambda: _count_file(each, self.plan, tally))  # noqa: B023 - called at once
-                self._keep(each, held)
-            else:
+            if each.given_up is not None:
                 tally.set_aside(letter_of_file(each.path, each.given_up))
+                continue
+            counted, held, letter = patiently(each.path, lambda: _counted(each, self.plan))  # noqa: B023 - called at once
+            if each.part is not None:
+                yield from counted.records() if letter is None else ()
+                damage = None if letter is None else to_ipc(letter).hex()
+                place = str(Path(self.plan.out, "contents"))
+                told = json.dumps([each.part[0], damage, place, asdict(held)]).encode()
+                yield from to_each(self.plan.grain.buckets, counted.label + READ, told)
+                continue
+            self._keep(each, held)
+            if letter is None:
+                tally.absorb(counted)
+            else:
+                tally.set_aside(letter)
         yield from tally.records()
 
 
@@ -281,31 +317,32 @@ class _LineReader(_LedgerReader):
             self._keep(each, patiently(path, lambda: begun.ended(path, is_damaged=is_damaged)))  # noqa: B023
 
 
-def _count_file(file: _File, plan: FileFeedPlan, tally: Tally) -> Contents:
-    """Count a file into the tally, unless it is damaged, and return what it held."""
-    path, whole, damage = file.path, Tally(plan.grain), None
-    begun = Contents.begun(path)
+def _counted(file: _File, plan: FileFeedPlan) -> tuple[Tally, Contents, pa.RecordBatch | None]:
+    """Count a file, or a part; return what the file held, and the dead letter of a damaged one."""
+    path, part, letter = file.path, file.part, None
+    tally = Tally(plan.grain, "" if part is None else f"{PART}{file.position} ")
+    held = file.begun or Contents.begun(path)
     try:
         pieces = read_events(
             path,
             plan.columns,
+            part,
             now_ms=file.admitted_ms,
             limits=plan.limits,
             file_format=plan.file_format,
         )
         for judged, letters in pieces:
-            whole.count(judged.time_ms, judged.users, judged.actions, judged.items)
+            tally.count(judged.time_ms, judged.users, judged.actions, judged.items)
             for each in letters:
-                whole.set_aside(each)
+                tally.set_aside(each)
     except OSError as error:
         if fault_in_words(error) is not None:
             raise
-        damage = str(error)
+        letter = letter_of_file(path, "broken_file", str(error))
     except ColumnError as error:
-        damage = error.message
-    held = begun.ended(path, is_damaged=damage is not None)
-    if damage is None:
-        tally.absorb(whole)
-    else:
-        tally.set_aside(letter_of_file(path, "broken_file", damage))
-    return held
+        letter = letter_of_file(path, "broken_file", error.message)
+    if part is not None and held.fate(path, Path(path).stat()) is Fate.REPLACED:
+        raise UnreadableFile(path, "it is another one than when its first parts were read")
+    if part is None or part[0] == 0:
+        held = held.ended(path, is_damaged=letter is not None)
+    return tally, held, letter

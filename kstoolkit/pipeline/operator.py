@@ -35,6 +35,7 @@ from kstoolkit.pipeline.shuffle import (
     REACHED,
     SESSION,
     TICK,
+    admitted,
     items_kind,
     spare_collector,
 )
@@ -162,7 +163,7 @@ class CascadeOperator(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Count what came for a bucket in one micro-batch."""
         number = int(key[0]) % self.plan.buckets
-        arrivals, sessions, touched, feeds, dead, now_ms, kinds = _unpack(rows)
+        arrivals, sessions, touched, feeds, dead, now_ms, kinds = _unpack(rows, number)
         if self.plan.processing_time:
             pane_ms = now_ms - now_ms % self.plan.cascade.pane_ms
             arrivals = replace(arrivals, start_ms=arrivals.start_ms * 0 + pane_ms)
@@ -397,21 +398,22 @@ def _items_prefix(view: View) -> str:
     return f"{ITEMS}{view.level}/{view.item}/"
 
 
-def _unpack(rows: Iterator[pd.DataFrame]) -> _Came:
+def _unpack(rows: Iterator[pd.DataFrame], bucket: int) -> _Came:
     blocks, feeds, dead, now_ms, kinds = defaultdict(list), [], [], 0, set()
-    sketches = defaultdict(list)
+    sketches, came = defaultdict(list), list[tuple[str, bytes]]()
     for frame in rows:
         now_ms = int(frame["now_ms"].iloc[0])
-        for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
-            if kind == BLOCK or kind.startswith(SESSION):
-                blocks[kind].append(Counters.decode(bytes(payload)))
-            elif kind.startswith(ITEMS):
-                sketches[kind].append(Touched.decode(bytes(payload)))
-            elif kind == REACHED:
-                feeds.append(Reached(*np.frombuffer(payload, np.int64).tolist()))
-            elif kind == DEAD_LETTERS:
-                dead.append(bytes(payload))
-            kinds.add(kind)
+        came += zip(frame["kind"], frame["payload"], strict=True)
+    for kind, payload in admitted(came, tells=bucket == 0):
+        if kind == BLOCK or kind.startswith(SESSION):
+            blocks[kind].append(Counters.decode(bytes(payload)))
+        elif kind.startswith(ITEMS):
+            sketches[kind].append(Touched.decode(bytes(payload)))
+        elif kind == REACHED:
+            feeds.append(Reached(*np.frombuffer(payload, np.int64).tolist()))
+        elif kind == DEAD_LETTERS:
+            dead.append(bytes(payload))
+        kinds.add(kind)
     counters = {kind: Counters.merge(each) for kind, each in blocks.items()}
     arrivals = counters.pop(BLOCK, Counters.empty())
     sessions = {int(kind.removeprefix(SESSION)): each for kind, each in counters.items()}

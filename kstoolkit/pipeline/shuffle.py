@@ -12,6 +12,12 @@ Spark never sees an event or a counter, only these records::
     tick     nothing: it has the bucket's turn come
     flush    nothing: besides, all its levels are due
     end      nothing: this is all that the run takes in
+    part P … of what several tasks read of the file at position P: any of these, or
+      read   to every bucket: JSON of where the part begins, the dead letter of a damaged one in
+             hex, where to note what the file held, and that
+
+When the first bucket is counted all parts were read, as the shuffle lies between. So each bucket
+passes over what came of a file of which a part is damaged: see :func:`admitted`.
 
 A payload carries a version of its own, so a new kstoolkit changes no schema of Spark's.
 
@@ -24,22 +30,26 @@ bucket modulo how many there are, and whose hash leads where it should.
 from __future__ import annotations
 
 import gc
+import json
+from collections import defaultdict
 from dataclasses import dataclass
-from itertools import count, starmap
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from kstoolkit.counters.bucket import NEVER, Reached
-from kstoolkit.counters.counters import Counters
+from kstoolkit.counters.counters import Counters, hashes_of
 from kstoolkit.counters.distinct import Touched
 from kstoolkit.counters.sessions import pieces
+from kstoolkit.events.contents import Contents, ContentsFile
 from kstoolkit.formats.countblock import to_ipc
 from kstoolkit.windows import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -91,10 +101,11 @@ class Tally:
 
     Counts are merged as they come; when there are many they are put aside as CountBlocks, a few
     bytes each. So a file can be counted whole, and dropped whole if its end is damaged.
+    Kinds of what is of a part of a file begin with a ``label``.
     """
 
-    def __init__(self, grain: Grain) -> None:
-        self.grain = grain
+    def __init__(self, grain: Grain, label: str = "") -> None:
+        self.grain, self.label = grain, label
         self._dead_letters: list[bytes] = []
         self._open: dict[str, list[Any]] = {}
         self._open_rows = 0
@@ -140,11 +151,12 @@ class Tally:
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield everything for the shuffle: a CountBlock a bucket, and the dead letters."""
         self._put_aside()
-        if self._has_read and not self._aside:  # all buckets are told that something came
-            self._tell(Reached(NEVER, 0, NEVER))
-        yield from starmap(shuffle_record, self._aside)
+        if self._has_read and not self._aside and not self.label:
+            self._tell(np.array(_NOWHERE).tobytes())  # all buckets are told that something came
         for number, payload in enumerate(self._dead_letters):
-            yield shuffle_record(number % self.grain.buckets, DEAD_LETTERS, payload)
+            self._aside.append((number % self.grain.buckets, DEAD_LETTERS, payload))
+        for bucket, kind, payload in self._aside:
+            yield shuffle_record(bucket, self.label + kind, payload)
 
     def _add(self, kind: str, counters: Counters | Touched) -> None:
         self._open.setdefault(kind, []).append(counters)
@@ -161,16 +173,65 @@ class Tally:
             parts = merged.by_bucket(self.grain.buckets) if len(merged) else ()
             self._aside += ((bucket, kind, part.encode()) for bucket, part in parts)
             if kind == BLOCK and len(merged):
-                self._tell(Reached.by_most(merged))
+                reached = np.array(Reached.by_most(merged)).tobytes()
+                self._tell(_sampled(merged).encode() if self.label else reached)
         self._open, self._open_rows = {}, 0
 
-    def _tell(self, reached: Reached) -> None:
-        told = np.array(reached).tobytes()
-        self._aside += ((bucket, REACHED, told) for bucket in range(self.grain.buckets))
+    def _tell(self, reached: bytes) -> None:
+        self._aside += ((bucket, REACHED, reached) for bucket in range(self.grain.buckets))
 
 
 def _merged(parts: Sequence[Any]) -> Any:
     return type(parts[0]).merge(parts)
+
+
+_NOWHERE = Reached(NEVER, 0, NEVER)
+_SAMPLED = 1 << 12
+
+
+def _sampled(counters: Counters) -> Counters:
+    """Return the last counter of so many users, those with the smallest hashes, and the latest."""
+    last = counters.take(np.append(counters.user[1:] != counters.user[:-1], True))
+    order = np.argsort(hashes_of(last.users)[last.user])
+    return last.take(np.union1d(order[:_SAMPLED], np.argmax(last.start_ms))).pruned()
+
+
+def _reached(samples: Iterable[bytes]) -> Reached:
+    """Return how far most users of a file are, by samples of its parts; of a few, it is exact."""
+    known = Counters.merge([Counters.decode(each) for each in samples])
+    if not len(known):
+        return _NOWHERE
+    sampled = _sampled(known)
+    reached, hashes = Reached.by_most(sampled), np.sort(hashes_of(sampled.users))
+    share = int(hashes[_SAMPLED - 1]) / 2**64 if len(hashes) >= _SAMPLED else 1
+    return reached._replace(users=round(reached.users / share))
+
+
+PART, READ = "part ", "read"
+
+
+def admitted(records: Iterable[tuple[str, bytes]], *, tells: bool) -> Iterator[tuple[str, bytes]]:
+    """Yield the kind and payload of a bucket's records that count, as if no file had parts.
+
+    Of such a file, one bucket ``tells`` that it is damaged, and notes what it holds.
+    """
+    files: dict[int, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
+    for kind, payload in records:
+        if kind.startswith(PART):
+            _, file, own = kind.split(" ", 2)
+            files[int(file)][own].append(payload)
+        else:
+            yield kind, payload
+    for position, told in files.items():
+        verdicts = sorted(map(json.loads, told.pop(READ)))
+        damages = [bytes.fromhex(letter) for _, letter, *_ in verdicts if letter]
+        if tells:
+            *_, place, held = verdicts[0]
+            known = Contents(**held | {"is_damaged": bool(damages)})
+            ContentsFile(Path(place)).write(position, known)
+        counts = {DEAD_LETTERS: damages[:tells]} if damages else told
+        yield REACHED, np.array(_reached(counts.pop(REACHED, ()))).tobytes()
+        yield from ((kind, each) for kind, payloads in counts.items() for each in payloads)
 
 
 def items_kind(name: str, size_ms: int) -> str:
@@ -182,6 +243,11 @@ def shuffle_record(bucket: int, kind: str, payload: bytes) -> pa.RecordBatch:
     """Return one record of the shuffle, as a batch of one row."""
     row = {"bucket": bucket, "kind": kind, "payload": payload}
     return pa.RecordBatch.from_pylist([row], _SHUFFLE_SCHEMA)
+
+
+def to_each(buckets: int, kind: str, payload: bytes = b"") -> Iterator[pa.RecordBatch]:
+    """Return a record for each bucket."""
+    return (shuffle_record(bucket, kind, payload) for bucket in range(buckets))
 
 
 def from_ipc(payload: bytes) -> pa.Table:

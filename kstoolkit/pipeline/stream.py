@@ -28,7 +28,7 @@ from kstoolkit.pipeline.dataframes import selected
 from kstoolkit.pipeline.feeds import Feed, FileFeed, FileFeedPlan, LineFeed, Reader
 from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
 from kstoolkit.pipeline.session import spark_path
-from kstoolkit.pipeline.shuffle import FLUSH, SHUFFLE_DDL, TICK, Grain, shuffle_keys, shuffle_record
+from kstoolkit.pipeline.shuffle import FLUSH, SHUFFLE_DDL, TICK, Grain, shuffle_keys, to_each
 from kstoolkit.pipeline.sparkinside import bound_to
 
 if TYPE_CHECKING:
@@ -114,8 +114,7 @@ class _TickReader(Reader):
         return [InputPartition(FLUSH if end.get(FLUSH, 0) > start.get(FLUSH, 0) else TICK)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for bucket in range(self.buckets):
-            yield shuffle_record(bucket, partition.value, b"")
+        return to_each(self.buckets, partition.value)
 
 
 class _StillFeed(Feed):

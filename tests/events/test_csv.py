@@ -228,7 +228,7 @@ def csv_written(folder: Path, data: str | bytes) -> Path:
 
 
 def csv_read(
-    path: Path, columns: Columns = COLUMNS, **options: int
+    path: Path, columns: Columns = COLUMNS, **options: Any
 ) -> tuple[list[CsvRow], list[str]]:
     """Return the rows, and the raw texts of what is unparseable."""
     rows: list[CsvRow] = []

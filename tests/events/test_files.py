@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -314,7 +315,7 @@ RECORDS = [
 ]
 
 
-def read(path: Path | str, **options: str) -> list[Told]:
+def read(path: Path | str, **options: Any) -> list[Told]:
     return list(read_events(str(path), COLUMNS, now_ms=NOW_MS, limits=Limits(), **options))
 
 

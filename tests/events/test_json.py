@@ -42,7 +42,7 @@ def write(tmp_path: Path) -> Write:
     return written
 
 
-def read(path: Path, **options: int) -> tuple[list[Row], list[str], list[str]]:
+def read(path: Path, **options: Any) -> tuple[list[Row], list[str], list[str]]:
     """Return the rows, the raw text of each, and the raw texts of what is unparseable."""
     rows: list[Row] = []
     raws: list[str] = []
