@@ -5,6 +5,7 @@ import io
 import json
 import random
 import tempfile
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ColumnError
-from kstoolkit.events.csv import csv_header, parquet_names, read_csv, read_parquet
+from kstoolkit.events.csv import csv_header, parquet_names, parquet_parts, read_csv, read_parquet
 from kstoolkit.events.event import Columns, as_text
+from kstoolkit.events.opening import Part, text_parts
 from kstoolkit.events.times import to_epoch_ms
 
 COLUMNS = Columns("time", "user", "action")
@@ -31,9 +33,9 @@ def written(folder: Path, columns: dict[str, Any], **options: Any) -> Path:
     return path
 
 
-def read(path: Path, columns: Columns = COLUMNS) -> list[Row]:
+def read(path: Path, columns: Columns = COLUMNS, part: Part | None = None) -> list[Row]:
     rows: list[Row] = []
-    for piece in read_parquet(path, columns):
+    for piece in read_parquet(path, columns, part):
         milliseconds, readable = to_epoch_ms(piece.times)
         times = (
             int(ms) if is_read else None for ms, is_read in zip(milliseconds, readable, strict=True)
@@ -374,3 +376,63 @@ def test_a_file_that_is_no_csv_is_an_os_error(tmp_path: Path) -> None:
 def test_no_quote_hides_in_the_middle_of_a_value(tmp_path: Path) -> None:
     path = csv_written(tmp_path, f'{HEADER}\n1,6" pipe,x,y\n2,a,x,y\n')
     assert csv_read(path)[0] == [("1", '6" pipe', "x"), ("2", "a", "x")]
+
+
+RECORDS = st.lists(
+    st.sampled_from(
+        [
+            "1,a,x",
+            "",
+            "\r",
+            "2,b",
+            "3,c,y,z",
+            "4,\udcff,x",
+            "5,d,\udcff",
+            "6,ž,x\r",
+            "\ufeff7,e,x",
+            "8,'f,x",
+        ]
+    ),
+    max_size=40,
+)
+
+
+@given(RECORDS, st.integers(1, 7), st.integers(0, 3))
+def test_parts_of_a_csv_file_have_the_records_of_the_whole(
+    records: list[str], number: int, torn: int
+) -> None:
+    text = "\n".join(["", "time,user,action", *records])
+    data = text.encode("utf-8", "surrogateescape")
+    data = data[: max(len(data) - torn, 18)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = csv_written(Path(folder), data)
+        parts = text_parts(str(path), len(data), number, quotes=True)
+        read_apart = [csv_read(path, part=part) for part in parts if part[0] or part[1] > 17]
+        whole = csv_read(path)
+    if parts[0][1] > 17:  # the header is in the first one, as it is in parts of megabytes
+        rows, bad = (list(chain(*each)) for each in zip(*read_apart, strict=True))
+        assert (rows, sorted(bad)) == (whole[0], sorted(whole[1]))
+
+
+def test_a_csv_file_with_a_quote_is_not_cut(tmp_path: Path) -> None:
+    path = csv_written(tmp_path, "time,user,action\n" + "1,a,x\n" * 9 + '2,"b\nc",y\n')
+    size = path.stat().st_size
+    assert text_parts(str(path), size, 3, quotes=True) == [(0, size)]
+    assert len(text_parts(str(path), size, 3, quotes=False)) == 3
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=9), st.integers(1, 5))
+def test_parts_of_a_parquet_file_are_row_groups_in_a_row(sizes: list[int], number: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "events.parquet"
+        rows = pa.table(
+            {"time": range(sum(sizes)), "user": ["a"] * sum(sizes), "action": ["x"] * sum(sizes)}
+        )
+        with pq.ParquetWriter(path, rows.schema) as writer:
+            for end, size in zip(np.cumsum(sizes).tolist(), sizes, strict=True):
+                writer.write_table(rows.slice(end - size, size))
+        parts = parquet_parts(str(path), number)
+        read_apart = [read(path, part=part) for part in parts]
+        assert list(chain(*read_apart)) == read(path)
+    assert len(parts) <= number
+    assert max(map(len, read_apart)) <= sum(sizes) / number + max(sizes)

@@ -9,6 +9,7 @@ import json
 import string
 import tempfile
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.events.event import Columns, Piece, as_text
 from kstoolkit.events.json import read_json_lines, read_json_values, unreadable_values
+from kstoolkit.events.opening import text_parts
 from kstoolkit.events.times import to_epoch_ms
 
 if TYPE_CHECKING:
@@ -346,3 +348,29 @@ def test_a_value_is_read_as_python_reads_json_alone_and_among_others(text: str) 
     assert users([value]) == there
     assert users([value] + [GOOD_VALUE] * 100).get(0) == there.get(0)
     assert [at for at, _ in unreadable_values(pa.array([value, GOOD_VALUE]))] == [0] * (not there)
+
+
+LINES = st.lists(
+    st.sampled_from(
+        [GOOD, b"", b"\r", b" ", b"{", b"\xff", b"\xef\xbb\xbf" + GOOD, b"[1]", GOOD + b"\r", b"\0"]
+    ),
+    max_size=40,
+)
+
+
+@given(LINES, st.integers(1, 7), st.integers(0, 3))
+def test_parts_of_a_file_have_the_records_of_the_whole(
+    lines: list[bytes], number: int, torn: int
+) -> None:
+    whole = b"\n".join(lines)
+    data = whole[: len(whole) - torn]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.json"
+        path.write_bytes(data)
+        parts = text_parts(str(path), len(data), number, quotes=False)
+        assert [begin for begin, _ in parts[1:]] == [end for _, end in parts[:-1]]
+        assert len(parts) <= number
+        read_apart = [read(path, part=part) for part in parts]
+        expected = read(path)
+    found = zip(*read_apart, strict=True)
+    assert tuple(list(chain(*each)) for each in found) == (expected if data else ())

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -24,7 +23,6 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.counters.bucket import Reached
 from kstoolkit.counters.counters import Counters
-from kstoolkit.counters.distinct import Touched
 from kstoolkit.counters.sessions import rejoined
 from kstoolkit.errors import UnreadableFile
 from kstoolkit.events.contents import ContentsFile
@@ -47,10 +45,12 @@ from tests.pipeline.harness import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import subprocess
+    from pathlib import Path
 
     from pyspark.sql.datasource import InputPartition
 
+    from kstoolkit.counters.distinct import Touched
     from kstoolkit.pipeline.run import Run
 
 FORMATS = pytest.mark.parametrize("kind", ["parquet", "json", "csv"])
@@ -60,7 +60,7 @@ BAD = EVENTS // 4  # every so many events, one has no user
 
 
 def events(number: int = EVENTS, *, users: int = 3_000, seed: int = 1) -> pa.Table:
-    """Return events in the order of their times, over three days; a column beside makes it large."""
+    """Return events in the order of their times, of three days; a column beside makes it large."""
     draw = np.random.default_rng(seed)
     begin_ms = int(BEGIN.timestamp() * 1_000)
     who = np.char.add("user ", (draw.zipf(1.3, number) % users).astype(str)).astype(object)
@@ -104,15 +104,18 @@ def write(path: Path, table: pa.Table) -> Path:
 
 def by_duckdb(path: Path, hours: int = 1) -> Counted:
     """Count a file's events by DuckDB, which knows nothing of ours."""
-    query = f"""
-        SELECT epoch_ms(time) // {hours * 3_600_000} * {hours * 3_600_000}, "user", action, count(*)
-        FROM '{path}' WHERE "user" != '' GROUP BY ALL"""
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
-        rows = database.execute(query).fetchall()
+        events = database.read_parquet if path.suffix == ".parquet" else database.read_json
+        events = database.read_csv if path.suffix == ".csv" else events
+        start = f"epoch_ms(time) // {hours * 3_600_000} * {hours * 3_600_000} AS start"
+        columns = f'{start}, "user", action, count(*) AS number'
+        known = events(str(path)).filter("\"user\" != ''")
+        rows = known.aggregate(columns, 'start, "user", action').fetchall()
     return {(start, who, what): number for start, who, what, number in rows}
 
 
+COLUMNS = Columns("time", "user", "action", ("page",))
 GRAIN = Grain(60_000, 3, sessions=("session 5 seconds",), items=(("page", 3_600_000),))
 
 
@@ -131,12 +134,11 @@ class Feed:
     folder: Path
     out: Path
     tasks: int
-    columns: Columns = Columns("time", "user", "action", ("page",))
 
     def reader(self) -> _CountingReader:
         ledger = str(self.out / "files.jsonl")
         plan = (ledger, GRAIN, self.tasks, 1_000, 1 << 40)
-        return _CountingReader(FileFeedPlan(str(self.folder), None, self.columns, Limits(), *plan))
+        return _CountingReader(FileFeedPlan(str(self.folder), None, COLUMNS, Limits(), *plan))
 
     def partitions(self) -> list[InputPartition]:
         reader = self.reader()
@@ -315,3 +317,104 @@ def test_what_is_added_while_parts_are_read_is_not_counted(tmp_path: Path, kind:
         file.write(path.read_bytes()[-1_000:])
     assert feed.came(parts) == whole
     assert feed.held()["whole"] == -1  # nobody knows: it changed meanwhile
+
+
+RULES = (kst.Ceiling("1 hour", 200), kst.Unusual("1 hour", 50), kst.Distinct("page", "1 hour", 50))
+CASCADE = kst.Cascade("1 hour", "1 day", kst.Session("5 seconds"))
+
+
+def pipeline(folder: Path) -> kst.Pipeline:
+    return kst.Pipeline(source=source(folder / "in"), cascade=CASCADE, rules=RULES, buckets=3)
+
+
+def run(folder: Path, out: str = "out") -> Run:
+    return pipeline(folder).run(folder / out, max_files_per_batch=2, progress=False)
+
+
+def all_told(run: Run) -> tuple[Any, ...]:
+    """Return what a run tells, but for the names of files."""
+    dead = [letter[:2] for letter in letters(run)]
+    summary = run.summary()
+    figures = summary.events, summary.late, summary.dead_letters, summary.counters_in
+    windows = {label: counted(run, label) for label in run.settings.windows}
+    users = run.users()[["user", "score"]]
+    return told(run), dead, figures, windows, users.to_dict("list")
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+@FORMATS
+def test_a_run_counts_a_large_file_as_duckdb_does_and_finds_what_it_finds_in_the_whole(
+    tmp_path: Path, kind: str
+) -> None:
+    path = write(tmp_path / "large" / "in" / f"a.{kind}", events(seed=6))
+    whole = tmp_path / "whole" / "in" / path.name
+    whole.parent.mkdir(parents=True)
+    if kind == "parquet":
+        pq.write_table(pq.read_table(path), whole, row_group_size=EVENTS)
+    else:
+        whole.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes(), 1))
+    assert len(Feed(path.parent, tmp_path / "feed", 2).partitions()) == 2
+    assert len(Feed(whole.parent, tmp_path / "feed whole", 2).partitions()) == 1
+    mine, theirs = run(tmp_path / "large"), run(tmp_path / "whole")
+    assert counted(mine, "1 hour") == by_duckdb(path)
+    assert counted(mine, "1 day") == by_duckdb(path, hours=24)
+    assert all_told(mine) == all_told(theirs)
+    assert len(mine.findings) > 0
+
+
+PROGRAM = """
+    import sys
+    from pathlib import Path
+    from kstoolkit.pipeline.session import spark_session
+    from tests.pipeline.test_large_files import run
+    spark_session("local[2]")
+    run(Path(sys.argv[1]))
+"""
+
+
+def _has_begun(folder: Path, begun: int, process: subprocess.Popen[str]) -> bool:
+    return newest(folder) > begun or process.poll() is not None
+
+
+@pytest.mark.spark
+@pytest.mark.kill
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("spark")
+def test_kills_while_parts_are_read_change_nothing(tmp_path: Path) -> None:
+    """Beside a good file in parts is one that is damaged late, and in a later batch two more."""
+    inputs, out = tmp_path / "in", tmp_path / "out"
+    goods = [write(inputs / f"{name}.parquet", events(seed=n)) for n, name in enumerate("ac")]
+    damage(write(inputs / "b.parquet", events(seed=7)), "parquet", 1.0)
+    goods.append(write(inputs / "d.csv", events(seed=8)))
+    draw, ahead = random.Random(9), 0
+    for wait in ("offsets", "offsets", "commits"):
+        begun = newest(out / "checkpoint" / "commits")
+        with spawned(PROGRAM, tmp_path) as process:
+            is_there = partial(_has_begun, out / "checkpoint" / wait, begun, process)
+            until(is_there, "a batch that has begun", seconds=120, every=0.002)
+            time.sleep(draw.random())
+            assert process.poll() is None, process.communicate()[1]
+            kill_group(process)
+        ahead += newest(out / "checkpoint" / "offsets") > newest(out / "checkpoint" / "commits")
+    assert ahead, "no kill came amid a batch"
+    mine, calm = run(tmp_path), run(tmp_path, "calm")
+    expected: Counted = {}
+    for path in goods:
+        for key, number in by_duckdb(path).items():
+            expected[key] = expected.get(key, 0) + number
+    assert counted(mine, "1 hour") == expected
+    assert all_told(mine) == all_told(calm)
+    assert [each for each in letters(mine) if each[0] == "broken_file"] == [
+        ("broken_file", "", "b.parquet")
+    ]
+    contents = [ContentsFile(each / "contents") for each in (out, tmp_path / "calm")]
+    mine_held, calm_held = ([each.read(n) for n in range(4)] for each in contents)
+    assert mine_held == calm_held
+    assert [held is not None and held.is_damaged for held in mine_held] == [
+        False,
+        True,
+        False,
+        False,
+    ]
