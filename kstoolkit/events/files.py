@@ -494,9 +494,7 @@ def names_file(pattern: str, path: str) -> bool:
 
 
 _READERS = {"json": read_json_lines, "csv": read_csv, "parquet": read_parquet}
-
-
-_LEAST_BYTES = 4 << 20  # what has less is not worth a task of its own
+_LEAST_BYTES = 4 << 20  # a part that has less is not worth a task
 
 
 def parts_of(path: str, file_format: str | None, size_bytes: int, number: int) -> list[Part]:

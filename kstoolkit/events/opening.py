@@ -34,7 +34,6 @@ _BY_ENDING = {ending: known for known, endings in _SUFFIXES.items() for ending i
 _COMPRESSED = {".gz", ".zst", ".zstd", ".gzip"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 BOM = b"\xef\xbb\xbf"
-
 Part = tuple[int, int]
 """Where a part of a file begins and ends: bytes of a text, row groups of a Parquet file."""
 

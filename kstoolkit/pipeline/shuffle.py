@@ -62,6 +62,7 @@ SHUFFLE_DDL = "bucket int, kind string, payload binary"
 BLOCK, SESSION, REACHED, DEAD_LETTERS = "block", "session ", "reached", "letters"
 ITEMS = "items "
 TICK, FLUSH, END = "tick", "flush", "end"
+PART, READ = "part ", "read"
 
 _MOST_COUNTERS = 4_000_000
 """So many counters are held as columns before they are put aside as bytes."""
@@ -205,9 +206,6 @@ def _reached(samples: Iterable[bytes]) -> Reached:
     reached, hashes = Reached.by_most(sampled), np.sort(hashes_of(sampled.users))
     share = int(hashes[_SAMPLED - 1]) / 2**64 if len(hashes) >= _SAMPLED else 1
     return reached._replace(users=round(reached.users / share))
-
-
-PART, READ = "part ", "read"
 
 
 def admitted(records: Iterable[tuple[str, bytes]], *, tells: bool) -> Iterator[tuple[str, bytes]]:

@@ -106,11 +106,10 @@ def by_duckdb(path: Path, hours: int = 1) -> Counted:
     """Count a file's events by DuckDB, which knows nothing of ours."""
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
-        events = database.read_parquet if path.suffix == ".parquet" else database.read_json
-        events = database.read_csv if path.suffix == ".csv" else events
+        read = getattr(database, f"read_{path.suffix[1:]}")
         start = f"epoch_ms(time) // {hours * 3_600_000} * {hours * 3_600_000} AS start"
         columns = f'{start}, "user", action, count(*) AS number'
-        known = events(str(path)).filter("\"user\" != ''")
+        known = read(str(path)).filter("\"user\" != ''")
         rows = known.aggregate(columns, 'start, "user", action').fetchall()
     return {(start, who, what): number for start, who, what, number in rows}
 
