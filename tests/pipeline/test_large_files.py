@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import time
 from dataclasses import asdict, dataclass
@@ -251,6 +252,20 @@ def test_of_a_file_with_a_damaged_part_nothing_comes_but_that_it_is(
     )
     assert parted.held() == whole.held()
     assert parted.held()["is_damaged"]
+
+
+@FORMATS
+def test_what_comes_of_a_file_that_is_cut_short_is_what_comes_of_it_whole(
+    tmp_path: Path, kind: str
+) -> None:
+    path = write(tmp_path / "in" / f"a.{kind}", events())
+    os.truncate(path, path.stat().st_size * 9 // 10 - 30)
+    whole, parted = (Feed(tmp_path / "in", tmp_path / f"out{n}", n) for n in (1, 2))
+    found = parted.came()
+    assert found == whole.came()
+    last = "broken_file" if kind == "parquet" else "unparseable"  # and those without a user
+    assert last in {letter.split("'")[3] for letter in found.dead}
+    assert parted.held() == whole.held() != {}
 
 
 def test_beside_a_damaged_large_file_all_others_count(tmp_path: Path) -> None:
