@@ -10,6 +10,8 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
+from kstoolkit.environment import ENDS_WITH_ITS_COMMAND
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,7 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         nowhere_to_print,
         quieten_libraries,
     )
-    from kstoolkit.environment import ENDS_WITH_ITS_COMMAND  # noqa: PLC0415
 
     if arguments is None:
         ENDS_WITH_ITS_COMMAND.set()
