@@ -384,6 +384,21 @@ def test_buckets_that_nobody_writes_to_are_flushed_by_ticks(
     check_exact(run, paths)
 
 
+def test_where_nothing_comes_any_more_one_micro_batch_flushes_all_buckets(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    slow = kst.Cascade(*LEVELS, flush=dict.fromkeys(LEVELS[1:], "20 s"))
+    paths = write_files(tmp_path / "in", events(400, hours=0.01), 1)
+    run = start(cascade=slow, buckets=8)  # one of them is due each 2.5 s
+    counts_reach(run, "1 minute", 400)
+    paths.append(write_lines(tmp_path / "in" / "new.json", events(200, hours=0.01, seed=5)))
+    counts_reach(run, "1 minute", 600)
+    before = batches(run)
+    counts_reach(run, "1 day", 600)
+    assert batches(run) - before <= 2
+    check_exact(run, paths)
+
+
 def test_a_bounded_run_after_a_live_one_flushes_what_that_held_back(
     start: Callable[..., Run], tmp_path: Path
 ) -> None:
