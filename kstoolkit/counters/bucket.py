@@ -10,7 +10,8 @@ key                     block
                         has expired, what is held back
 ``pending/<level>``     CountBlock: deltas that the level has not flushed yet (live runs)
 ``counts/<level>/<t>``  CountBlock: the counts of the windows that begin in segment t
-``counts/…/<t>+<n>``    CountBlock: the n-th that came since, to be added to them
+``counts/…/<t>x<m>``    CountBlock: the same of m segments in a row, in each of which is little
+``counts/…/…+<n>``      CountBlock: the n-th that came since for one of these, to be added to it
 ``history/<level>``     a user's baseline, kept by the operator
 ``items <level>/…``     what users touched: see :mod:`kstoolkit.counters.distinct`
 ======================  =====================================================================
@@ -39,6 +40,7 @@ that may still get some of it do not expire: holding deltas back makes no event 
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
@@ -65,6 +67,11 @@ WINDOWS_PER_SEGMENT = 60
 
 _LARGE, _SHARE, _MOST_BESIDE = 4096, 8, 16
 """From how many counters on a segment has others beside it, up to what share of them, how often."""
+
+_WIDE, _SMALL, _LONGEST_ROW = 4, 1024, 128
+"""What comes for more segments at once that are not held has several in a row share a block.
+
+Up to so many counters are in one, and so many segments."""
 
 MOST_ACTIONS = 10_000
 """A user with more different actions of several parts than this in a window is told of."""
@@ -120,54 +127,78 @@ class Added:
     widest: Widest | None = None
 
 
+class Place(NamedTuple):
+    """Where a block is: at the segment that starts then, or at so many in a row.
+
+    >>> str(Place(0)), str(Place(3_600_000, 24)), Place.of("3600000x24")
+    ('0', '3600000x24', Place(start_ms=3600000, segments=24))
+    """
+
+    start_ms: int
+    segments: int = 1
+
+    @classmethod
+    def of(cls, name: str) -> Place:
+        """Return the place of a name."""
+        start_ms, _, segments = name.partition("x")
+        return cls(int(start_ms), int(segments or 1))
+
+    def __str__(self) -> str:
+        return f"{self.start_ms}" + f"x{self.segments}" * (self.segments > 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Held(Generic[_Part]):
-    """What is known of windows: a block for each segment in which they begin, of ``length_ms``.
+    """What is known of windows: blocks for the segments in which they begin, of ``length_ms``.
 
-    Its key is the ``prefix`` and the segment's start.
+    A block's key is the ``prefix`` and its place.
     """
 
     blocks: Blocks
     prefix: str
     length_ms: int
 
-    def at(self, start_ms: int) -> _Part:
-        """Return what is known of the segment that starts then."""
+    def at(self, place: Place) -> _Part:
+        """Return what is known at a place."""
         raise NotImplementedError
 
     def between(self, from_ms: int, until_ms: int) -> Iterator[tuple[int, _Part]]:
-        """Yield what is known of windows that begin then, the earliest segment first.
+        """Yield what is known of windows that begin then, the earliest place first.
 
-        Beside each is up to when they go: the segment's end, or ``until_ms``.
+        Beside each is up to when they go: the place's end, or ``until_ms``.
         """
-        for start_ms in self.starts():
-            end_ms = start_ms + self.length_ms
-            if start_ms < until_ms and end_ms > from_ms:
-                known = self.at(start_ms)
+        for place in self.places():
+            end_ms = self.end_ms(place)
+            if place.start_ms < until_ms and end_ms > from_ms:
+                known = self.at(place)
                 chosen = (known.start_ms >= from_ms) & (known.start_ms < until_ms)
                 yield min(end_ms, until_ms), known.take(chosen)
 
     def drop(self, before_ms: int, *, whole: bool = False) -> list[_Part]:
-        """Forget the segments of which all windows begin before this; return them if ``whole``."""
+        """Forget the places of which all windows begin before this; return them if ``whole``."""
         gone = []
-        for start_ms, number in self._held().items():
-            if start_ms + self.length_ms <= before_ms:
-                gone += [self.at(start_ms)] if whole else []
-                for each in range(number):
-                    del self.blocks[self._key(start_ms, each)]
+        for place, number in self.places().items():
+            if self.end_ms(place) <= before_ms:
+                gone += [self.at(place)] if whole else []
+                self._delete(place, number)
         return gone
 
-    def starts(self) -> list[int]:
-        """Return where the segments that are held start, the earliest first."""
-        return list(self._held())
-
-    def _held(self) -> dict[int, int]:
-        """Return of how many blocks each segment is, the earliest first."""
+    def places(self) -> dict[Place, int]:
+        """Return what is held, the earliest place first, each with how many blocks it has."""
         keys = [key.removeprefix(self.prefix) for key in self.blocks if key.startswith(self.prefix)]
-        return dict(sorted(Counter(int(key.partition("+")[0]) for key in keys).items()))
+        names = Counter(key.partition("+")[0] for key in keys)
+        return dict(sorted((Place.of(name), number) for name, number in names.items()))
 
-    def _key(self, start_ms: int, number: int = 0) -> str:
-        return f"{self.prefix}{start_ms}" + f"+{number}" * bool(number)
+    def end_ms(self, place: Place) -> int:
+        """Return before when all windows of a place begin."""
+        return place.start_ms + place.segments * self.length_ms
+
+    def _key(self, place: Place, number: int = 0) -> str:
+        return f"{self.prefix}{place}" + f"+{number}" * bool(number)
+
+    def _delete(self, place: Place, number: int) -> None:
+        for each in range(number):
+            self.blocks.pop(self._key(place, each), None)
 
 
 class Segments(Held[Counters]):
@@ -175,30 +206,73 @@ class Segments(Held[Counters]):
 
     __slots__ = ()
 
-    def at(self, start_ms: int) -> Counters:
-        """Return the latest counts of the segment that starts then."""
-        return Counters.merge(self._blocks_at(start_ms))
+    def at(self, place: Place) -> Counters:
+        """Return the latest counts at a place."""
+        return Counters.merge(self._blocks_at(place))
 
     def fold(self, before_ms: int) -> None:
-        """Have each segment of which all windows begin before then in one block."""
-        for start_ms, number in self._held().items():
-            if number > 1 and start_ms + self.length_ms <= before_ms:
-                self._put(start_ms, self.at(start_ms), number)
+        """Have each place of which all windows begin before then in one block."""
+        for place, number in self.places().items():
+            if number > 1 and self.end_ms(place) <= before_ms:
+                self._put(place, self.at(place), number)
 
-    def _blocks_at(self, start_ms: int) -> list[Counters]:
-        blocks = [counters_in(self.blocks, self._key(start_ms))]
+    def _blocks_at(self, place: Place) -> list[Counters]:
+        blocks = [counters_in(self.blocks, self._key(place))]
         while len(blocks[0]) >= _LARGE:  # else there are none beside it
-            came = self.blocks.get(self._key(start_ms, len(blocks)))
+            came = self.blocks.get(self._key(place, len(blocks)))
             if came is None:
                 break
             blocks.append(Counters.decode(came))
         return blocks
 
-    def _put(self, start_ms: int, now: Counters, number: int) -> None:
-        """Write a segment in the place of so many blocks."""
-        self.blocks[self._key(start_ms)] = now.encode()
-        for each in range(1, number):
-            del self.blocks[self._key(start_ms, each)]
+    def _put(self, place: Place, now: Counters, number: int) -> None:
+        """Write what is at a place, in so many blocks; each segment apart once it is much."""
+        self._delete(place, number)
+        is_much = place.segments > 1 and len(now) >= _LARGE
+        parts = now.by_segment(self.length_ms) if is_much else [(place.start_ms, now)]
+        for start_ms, part in parts:
+            self.blocks[self._key(Place(start_ms) if is_much else place)] = part.encode()
+
+    def _parted(self, delta: Counters) -> Iterator[tuple[Place, Counters]]:
+        """Yield a delta by the places where it goes."""
+        segment = delta.start_ms // self.length_ms
+        first = segment.min()
+        there, of_row = np.arange(first, segment.max() + 1), segment - first
+        if len(there) > len(segment):
+            there, of_row = np.unique(segment, return_inverse=True)
+        rows = np.bincount(of_row, minlength=len(there))
+        touched = np.flatnonzero(rows)
+        starts = (there[touched] * self.length_ms).tolist()
+        places, sizes = zip(*self._grouped(starts, rows[touched].tolist()), strict=True)
+        number = np.zeros(len(there), np.intp)
+        number[touched] = np.repeat(np.arange(len(places)), sizes)
+        order = np.argsort(number[of_row], kind="stable")
+        edges = np.bincount(number[of_row]).cumsum()[:-1]
+        for place, chosen in zip(places, np.split(order, edges), strict=True):
+            yield place, delta if len(places) == 1 else delta.take(chosen)
+
+    def _grouped(self, starts: list[int], rows: list[int]) -> Iterator[tuple[Place, int]]:
+        """Yield where so many counters of segments go, and how many of the segments are there.
+
+        What is held takes its own; what is new has a place of its own, unless much is at once.
+        """
+        held, at = list(self.places()), 0
+        longest_ms = self.length_ms * (_LONGEST_ROW if len(starts) > _WIDE else 1)
+        while at < len(starts):
+            behind = bisect_right(held, Place(starts[at], _LONGEST_ROW))
+            place = held[behind - 1] if behind else None
+            if place is not None and starts[at] < self.end_ms(place):
+                until = bisect_left(starts, self.end_ms(place))
+            else:
+                end_ms = min(
+                    [starts[at] + longest_ms, *(each.start_ms for each in held[behind:][:1])]
+                )
+                until, room = at + 1, _SMALL - rows[at]
+                while until < len(starts) and starts[until] < end_ms and rows[until] <= room:
+                    room, until = room - rows[until], until + 1
+                place = Place(starts[at], (starts[until - 1] - starts[at]) // self.length_ms + 1)
+            yield place, until - at
+            at = until
 
     def add(self, delta: Counters, *, from_ms: int | None = None, whole: bool = False) -> Added:
         """Add a delta, not empty; return the counters that it changed, and what they were before.
@@ -208,18 +282,18 @@ class Segments(Held[Counters]):
         """
         changed, old, beside, gone = [], [], [], []
         wide: list[Widest | None] = []
-        for start_ms, part in delta.by_segment(self.length_ms):
-            blocks = self._blocks_at(start_ms)
+        for place, part in self._parted(delta):
+            blocks = self._blocks_at(place)
             came, large = sum(map(len, [*blocks[1:], part])), len(blocks[0])
             if large >= _LARGE and came * _SHARE <= large and len(blocks) <= _MOST_BESIDE:
                 known = Counters.merge([each.of_users(part.users) for each in blocks])
                 now, part_changed, part_old = known.add(part)
-                self.blocks[self._key(start_ms, len(blocks))] = part.encode()
+                self.blocks[self._key(place, len(blocks))] = part.encode()
             else:
                 known = Counters.merge(blocks)
                 retained = known if from_ms is None else known.take(known.start_ms >= from_ms)
                 now, part_changed, part_old = retained.add(part)
-                self._put(start_ms, now, len(blocks))
+                self._put(place, now, len(blocks))
                 if whole and from_ms is not None:
                     gone.append(known.take(known.start_ms < from_ms))
             wide.append(now.widest(MOST_ACTIONS))
@@ -244,7 +318,7 @@ class Segments(Held[Counters]):
         first_ms = int(came.start_ms.min()) - session.longest_ms - session.gap_ms
         last_ms = int((came.start_ms if came.end_ms is None else came.end_ms).max())
         near = range(first_ms - self.length_ms + 1, last_ms + session.gap_ms + 1)
-        known = Counters.join([self.at(start) for start in self.starts() if start in near])[0]
+        known = Counters.join([self.at(each) for each in self.places() if each.start_ms in near])[0]
         is_gone = known.start_ms < (NEVER if from_ms is None else from_ms)
         now, changed, old = rejoined(known.take(~is_gone), came, session)
         is_living = changed.count > 0

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.counters.bucket import NEVER, Held
+from kstoolkit.counters.bucket import NEVER, Held, Place
 from kstoolkit.counters.counters import Counters, buckets_of, hashes_of, prune
 from kstoolkit.formats.countblock import check_version, damaged_block, to_ipc
 
@@ -204,11 +204,11 @@ class OpenSketches(Held[Touched]):
         """Put in what was touched; windows that begin before then are forgotten on the way."""
         segment = came.start_ms // self.length_ms * self.length_ms
         for start_ms in np.unique(segment).tolist():
-            known = self.at(start_ms)
+            known = self.at(Place(start_ms))
             both = [known.take(known.start_ms >= from_ms), came.take(segment == start_ms)]
             self.blocks[f"{self.prefix}{start_ms}"] = Touched.merge(both).encode()
 
-    def at(self, start_ms: int) -> Touched:
-        """Return what was touched in the windows of the segment that starts then."""
-        block = self.blocks.get(f"{self.prefix}{start_ms}")
+    def at(self, place: Place) -> Touched:
+        """Return what was touched in the windows of a place."""
+        block = self.blocks.get(f"{self.prefix}{place}")
         return Touched.empty() if block is None else Touched.decode(block)

@@ -41,7 +41,7 @@ from kstoolkit.pipeline.shuffle import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pandas as pd
 
@@ -60,28 +60,34 @@ _BEGAN, _END = "began_ms", "end_ms"  # of sessions, in the columns that rules re
 
 
 class StateBlocks(MutableMapping[str, bytes]):
-    """Spark's map state as blocks."""
+    """Spark's map state of one bucket as blocks, in one micro-batch.
+
+    Each question to it goes through a socket: its keys are asked for once, and what isn't among
+    them not at all.
+    """
 
     def __init__(self, state: Any) -> None:
         self.state = state
+        self.names = {row[0] for row in state.keys()}  # noqa: SIM118 - Spark's own method
 
     def __getitem__(self, key: str) -> bytes:
-        row = self.state.getValue((key,))
-        if row is None:
+        if key not in self.names:
             raise KeyError(key)
-        return bytes(row[0])
+        return bytes(self.state.getValue((key,))[0])
 
     def __setitem__(self, key: str, block: bytes) -> None:
         self.state.updateValue((key,), (block,))
+        self.names.add(key)
 
     def __delitem__(self, key: str) -> None:
+        self.names.remove(key)
         self.state.removeKey((key,))
 
     def __iter__(self) -> Iterator[str]:
-        return iter([row[0] for row in self.state.keys()])  # noqa: SIM118 - Spark's own method
+        return iter([*self.names])
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len(self.names)
 
 
 def view_of(key: str) -> tuple[int, By]:
@@ -153,7 +159,8 @@ class CascadeOperator(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state: one map from a block's key to its bytes."""
         spare_collector()
-        self.blocks = StateBlocks(handle.getMapState("blocks", "key string", "block binary"))
+        state = handle.getMapState("blocks", "key string", "block binary")
+        self.opened: Callable[[], MutableMapping[str, bytes]] = lambda: StateBlocks(state)
 
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - called by keyword
         self,
@@ -162,7 +169,7 @@ class CascadeOperator(StatefulProcessor):
         timerValues: Any,  # noqa: ARG002, N803 - called by keyword
     ) -> Iterator[pd.DataFrame]:
         """Count what came for a bucket in one micro-batch."""
-        number = int(key[0]) % self.plan.buckets
+        number, self.blocks = int(key[0]) % self.plan.buckets, self.opened()
         arrivals, sessions, touched, feeds, dead, now_ms, kinds = _unpack(rows, number)
         if self.plan.processing_time:
             pane_ms = now_ms - now_ms % self.plan.cascade.pane_ms

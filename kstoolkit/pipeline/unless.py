@@ -147,8 +147,7 @@ class _AskOperator(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         spare_collector()
-        state = handle.getMapState("blocks", "key string", "block binary")
-        self.asks = self.made(StateBlocks(state))
+        self.state = handle.getMapState("blocks", "key string", "block binary")
 
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - called by keyword
         self,
@@ -158,8 +157,9 @@ class _AskOperator(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Decide by a bucket's requests and passes of one micro-batch."""
         horizon_ms = timerValues.getCurrentWatermarkInMs()
-        requests, passes = _taken_in(rows, self.asks.window.pane_ms)
-        yield self.asks.advance(requests, passes, horizon_ms=horizon_ms).to_pandas()
+        asks = self.made(StateBlocks(self.state))
+        requests, passes = _taken_in(rows, asks.window.pane_ms)
+        yield asks.advance(requests, passes, horizon_ms=horizon_ms).to_pandas()
 
 
 def _taken_in(rows: Iterator[pd.DataFrame], pane_ms: int) -> tuple[Counters, Counters]:

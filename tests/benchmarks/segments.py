@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.counters.bucket import Segments
+from kstoolkit.counters.bucket import Place, Segments
 from kstoolkit.counters.counters import Counters
 from tests.benchmarks.table import machine
 
@@ -39,7 +39,7 @@ def main() -> None:
     segments, users = Segments(blocks, "counts/1/", DAY_MS), given.counters // 4
     segments.add(drawn(draws, given.counters, users))
     came = [drawn(draws, int(given.counters * given.share), users) for _ in range(given.batches)]
-    written, spent, held = 0, 0.0, len(segments.at(0))
+    written, spent, held = 0, 0.0, len(segments.at(Place(0)))
     for delta in came:
         before, begun = dict(blocks), time.process_time()
         segments.add(delta)

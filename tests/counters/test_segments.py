@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.counters import bucket
-from kstoolkit.counters.bucket import Segments
+from kstoolkit.counters.bucket import Place, Segments
 from kstoolkit.counters.counters import Counters
 from tests.counters.test_bucket import (
     test_a_bounded_run_counts_what_a_plain_group_by_counts as test_of_a_bounded_run,  # noqa: F401
@@ -33,20 +33,20 @@ if TYPE_CHECKING:
 LENGTH_MS, WINDOW_MS = 600, 100
 ROW = st.tuples(
     st.sampled_from("abcdef"),
-    st.integers(0, 11).map(lambda n: n * WINDOW_MS),
+    st.integers(0, 59).map(lambda n: n * WINDOW_MS),
     st.sampled_from("xy"),
 )
 CAME = st.lists(ROW, min_size=1, max_size=12)
 Row = tuple[str, int, str]
 
 
-SMALL = {"_LARGE": 2, "_SHARE": 0.25, "_MOST_BESIDE": 3}
+SMALL = {"_LARGE": 4, "_SHARE": 0.25, "_MOST_BESIDE": 3, "_WIDE": 1, "_SMALL": 3, "_LONGEST_ROW": 3}
 REAL = {name: getattr(bucket, name) for name in SMALL}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small() -> Iterator[None]:
-    """Have a segment of two counters be a large one, and up to four times as many beside it."""
+    """Have a segment of four counters be a large one, and up to three segments share a block."""
     with pytest.MonkeyPatch.context() as patched:
         for name, figure in SMALL.items():
             patched.setattr(bucket, name, figure)
@@ -65,6 +65,10 @@ def sums(counters: Counters) -> dict[Row, int]:
     return dict(zip(rows, counts, strict=True))
 
 
+def end_ms(segments: Segments, key: str) -> int:
+    return segments.end_ms(Place.of(key.removeprefix(segments.prefix).split("+")[0]))
+
+
 @given(st.lists(CAME, min_size=1, max_size=8))
 def test_what_changed_was_and_is_and_what_stands_beside_it_is_as_plain_sums_have_it(
     batches: list[list[Row]],
@@ -79,11 +83,11 @@ def test_what_changed_was_and_is_and_what_stands_beside_it_is_as_plain_sums_have
         assert sums(added.changed) == {row: known[row] for row in set(rows)}
         touched = {row[:2] for row in rows}
         assert sums(added.whole) == {row: n for row, n in known.items() if row[:2] in touched}
-        held = [segments.at(start_ms) for start_ms in segments.starts()]
+        held = [segments.at(place) for place in segments.places()]
         assert sums(Counters.merge(held)) == known
 
 
-@given(st.lists(CAME, min_size=1, max_size=8), st.sampled_from([0, 600, 1_200]))
+@given(st.lists(CAME, min_size=1, max_size=8), st.sampled_from([0, 600, 3_000, 6_000]))
 def test_closed_segments_are_one_block_and_those_that_are_dropped_leave_none(
     batches: list[list[Row]], before_ms: int
 ) -> None:
@@ -94,11 +98,32 @@ def test_closed_segments_are_one_block_and_those_that_are_dropped_leave_none(
     known = Counter(row for rows in batches for row in rows)
     segments.fold(before_ms)
     open_blocks = [key for key in blocks if "+" in key]
-    assert all(int(key[9:].split("+")[0]) >= before_ms for key in open_blocks)
-    assert sums(Counters.merge([segments.at(each) for each in segments.starts()])) == known
+    assert all(end_ms(segments, key) > before_ms for key in open_blocks)
+    assert sums(Counters.merge([segments.at(each) for each in segments.places()])) == known
     gone = segments.drop(before_ms, whole=True)
-    assert sums(Counters.merge(gone)) == {row: n for row, n in known.items() if row[1] < before_ms}
-    assert all(int(key[9:].split("+")[0]) >= before_ms for key in blocks)
+    left = [segments.at(each) for each in segments.places()]
+    assert sums(Counters.merge([*gone, *left])) == known
+    assert all(row[1] < before_ms for row in sums(Counters.merge(gone)))
+    assert all(end_ms(segments, key) > before_ms for key in blocks)
+
+
+def test_what_comes_for_many_segments_at_once_shares_blocks_until_it_is_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, figure in REAL.items():
+        monkeypatch.setattr(bucket, name, figure)
+    blocks: dict[str, bytes] = {}
+    segments = Segments(blocks, "counts/0/", LENGTH_MS)
+    year = [(f"user{n % 10}", n * LENGTH_MS, "x") for n in range(8_760)]
+    segments.add(counted(year))
+    assert len(blocks) == -(-8_760 // 128)
+    assert sum(segments.at(each).total for each in segments.places()) == 8_760
+    one = next(iter(blocks))
+    segments.add(counted([(f"user{n}", 0, "x") for n in range(5_000)]))
+    assert one == "counts/0/0x128"
+    assert one not in blocks
+    assert len(blocks) == -(-8_760 // 128) - 1 + 128
+    assert segments.at(Place(0)).total == 5_001
 
 
 def test_what_is_written_follows_what_came_until_it_is_an_eighth_of_what_is_held(
@@ -116,4 +141,4 @@ def test_what_is_written_follows_what_came_until_it_is_an_eighth_of_what_is_held
         assert len(blocks[f"counts/0/0+{turn}"]) * 20 < len(whole)
     segments.add(counted([("user1", 0, "x")]))
     assert list(blocks) == ["counts/0/0"]
-    assert segments.at(0).total == 8_000 + 10 * 100 + 1
+    assert segments.at(Place(0)).total == 8_000 + 10 * 100 + 1

@@ -119,7 +119,7 @@ def test_this_toolkit_plans_the_windows_that_a_live_run_keeps() -> None:
         watched.take([("Anna", minute * 60_000, "read")])
         bucket = Bucket(watched.cascade, watched.blocks, 0, 1, live=True)
         levels = [bucket.segments(level) for level in range(3)]
-        held.append([sum(len(each.at(start)) for start in each.starts()) for each in levels])
+        held.append([sum(len(each.at(start)) for start in each.places()) for each in levels])
     middle, most = np.median(held[360:], axis=0), np.max(held, axis=0)
     for label, size_s, typical, peak in zip(windows, (60, 3_600, 7_200), middle, most, strict=True):
         kept = plan[f"rows of {label}"] / counters(law, size_s)

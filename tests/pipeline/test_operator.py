@@ -25,6 +25,11 @@ MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 EVENING_MS = 20_000 * DAY_MS + 20 * HOUR_MS
 
 
+def over(blocks: dict[str, bytes]) -> Callable[[], dict[str, bytes]]:
+    """Return what opens the same blocks each time, in place of Spark's state."""
+    return lambda: blocks
+
+
 def told_of(operator: CascadeOperator, kind: str, payload: bytes, now_ms: int) -> pd.DataFrame:
     """Return what an operator hands on of a micro-batch with one record."""
     rows = pd.DataFrame({"kind": [kind], "payload": [payload], "now_ms": [now_ms]})
@@ -50,7 +55,7 @@ LOOKED_AT = View(0, None, 1, None, baseline=True)
 def windows_learnt(request: pytest.FixtureRequest) -> Callable[[list[int]], list[int]]:
     """Count three of Ann's events at each time, and return by how many windows each is judged."""
     operator = CascadeOperator(Plan(Cascade("1 minute"), 1, live=request.param, views=(LOOKED_AT,)))
-    operator.blocks = {}  # type: ignore[assignment] # in place of Spark's state
+    operator.opened = over({})
 
     def learnt(times_ms: list[int]) -> list[int]:
         later_ms = times_ms[-1] + DAY_MS
@@ -99,7 +104,7 @@ class Counting:
         views = (LOOKED_AT,) if rule else ()
         cascade = Cascade("1 minute", retention=2)
         operator = CascadeOperator(Plan(cascade, 1, self.live, views))
-        operator.blocks = self.blocks  # type: ignore[assignment] # in place of Spark's state
+        operator.opened = over(self.blocks)
         self._take(operator, BLOCK, counted(events), now_ms)
         if not self.live:
             self._take(operator, TICK, b"", now_ms)
@@ -209,7 +214,7 @@ def test_a_live_run_judges_a_count_at_once_and_again_when_its_window_closes_else
     live: bool,  # noqa: FBT001 - a case's
 ) -> None:
     operator = CascadeOperator(Plan(Cascade("1 minute"), 1, live, (LOOKED_AT,)))
-    operator.blocks = {}  # type: ignore[assignment] # in place of Spark's state
+    operator.opened = over({})
     judgements = []
     for minute in (0, 11):
         now_ms = EVENING_MS + minute * MINUTE_MS
@@ -225,7 +230,7 @@ def test_a_live_run_judges_a_count_at_once_and_again_when_its_window_closes_else
 
 def test_all_are_told_what_closed_windows_had_once() -> None:
     operator = CascadeOperator(Plan(Cascade("1 minute"), 1, live=True, views=(LOOKED_AT,)))
-    operator.blocks = {}  # type: ignore[assignment] # in place of Spark's state
+    operator.opened = over({})
     everyone, minutes = Everyone(MINUTE_MS), range(0, 60, 4)
     for minute in minutes:
         now_ms = EVENING_MS + minute * MINUTE_MS
@@ -242,7 +247,7 @@ def test_what_rules_exempt_is_neither_judged_nor_learnt_from() -> None:
     rules = (Unusual("1 minute", min_count=1), Exempt(["Bot"]))
     plan = Plan(Cascade("1 minute"), 1, live=False, views=(LOOKED_AT,), rules=rules)
     operator, blocks = CascadeOperator(plan), dict[str, bytes]()
-    operator.blocks = blocks  # type: ignore[assignment] # in place of Spark's state
+    operator.opened = over(blocks)
     events = [
         (user, EVENING_MS + minute * MINUTE_MS) for user in ("Ann", "Bot") for minute in (0, 30)
     ]
@@ -256,7 +261,7 @@ def test_what_rules_exempt_is_neither_judged_nor_learnt_from() -> None:
 def test_limits_are_held_against_what_changed_without_any_history() -> None:
     view = View(0, None, 3, 3, baseline=False)
     operator = CascadeOperator(Plan(Cascade("1 minute"), 1, live=False, views=(view,)))
-    operator.blocks = {}  # type: ignore[assignment] # in place of Spark's state
+    operator.opened = over({})
     events = [("Ann", EVENING_MS)] * 3 + [("Bo", EVENING_MS)] * 2
     told = told_of(operator, BLOCK, counted(events), EVENING_MS)
     (row,) = judged(told)

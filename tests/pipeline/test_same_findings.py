@@ -26,6 +26,7 @@ from kstoolkit.pipeline.operator import MATERIAL, CascadeOperator, view_of
 from kstoolkit.pipeline.pipeline import Pipeline, _operator_plan
 from kstoolkit.pipeline.shuffle import BLOCK, REACHED, TICK, items_kind
 from kstoolkit.pipeline.sink import _scoring, _Views
+from tests.pipeline.test_operator import over
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -120,7 +121,7 @@ class Way:
         self.operators = []
         for _ in range(buckets):
             operator = CascadeOperator(_operator_plan(pipeline, rules, live=live))
-            operator.blocks = {}  # type: ignore[assignment] # in place of Spark's state
+            operator.opened = over({})
             self.operators.append(operator)
         self.folder, self.batch, self.found = folder, 0, list[pa.Table]()
 
