@@ -180,7 +180,7 @@ class Held(Generic[_Part]):
         for place, number in self.places().items():
             if self.end_ms(place) <= before_ms:
                 gone += [self.at(place)] if whole else []
-                self._delete(place, number)
+                self._delete(place, range(number))
         return gone
 
     def places(self) -> dict[Place, int]:
@@ -196,9 +196,9 @@ class Held(Generic[_Part]):
     def _key(self, place: Place, number: int = 0) -> str:
         return f"{self.prefix}{place}" + f"+{number}" * bool(number)
 
-    def _delete(self, place: Place, number: int) -> None:
-        for each in range(number):
-            self.blocks.pop(self._key(place, each), None)
+    def _delete(self, place: Place, numbers: Iterable[int]) -> None:
+        for each in numbers:
+            del self.blocks[self._key(place, each)]
 
 
 class Segments(Held[Counters]):
@@ -227,8 +227,8 @@ class Segments(Held[Counters]):
 
     def _put(self, place: Place, now: Counters, number: int) -> None:
         """Write what is at a place, in so many blocks; each segment apart once it is much."""
-        self._delete(place, number)
         is_much = place.segments > 1 and len(now) >= _LARGE
+        self._delete(place, range(0 if is_much else 1, number))
         parts = now.by_segment(self.length_ms) if is_much else [(place.start_ms, now)]
         for start_ms, part in parts:
             self.blocks[self._key(Place(start_ms) if is_much else place)] = part.encode()
@@ -244,12 +244,16 @@ class Segments(Held[Counters]):
         touched = np.flatnonzero(rows)
         starts = (there[touched] * self.length_ms).tolist()
         places, sizes = zip(*self._grouped(starts, rows[touched].tolist()), strict=True)
-        number = np.zeros(len(there), np.intp)
+        if len(places) == 1:
+            yield places[0], delta
+            return
+        # Short integers are sorted by their digits, in a tenth of the time.
+        number = np.zeros(len(there), np.uint16 if len(places) < 1 << 16 else np.intp)
         number[touched] = np.repeat(np.arange(len(places)), sizes)
         order = np.argsort(number[of_row], kind="stable")
         edges = np.bincount(number[of_row]).cumsum()[:-1]
         for place, chosen in zip(places, np.split(order, edges), strict=True):
-            yield place, delta if len(places) == 1 else delta.take(chosen)
+            yield place, delta.take(chosen)
 
     def _grouped(self, starts: list[int], rows: list[int]) -> Iterator[tuple[Place, int]]:
         """Yield where so many counters of segments go, and how many of the segments are there.

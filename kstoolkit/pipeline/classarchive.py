@@ -110,7 +110,9 @@ class ClassArchive:
             shutil.rmtree(making, ignore_errors=True)
 
     def tidy(self) -> None:
-        """Delete the archives that nobody has used for a month."""
+        """Delete names that nobody needs any more, and archives unused for a month."""
+        for named in self.folder.glob("*.txt"):
+            named.unlink(missing_ok=True)
         for other in self.folder.parent.glob("classes-*"):
             if time.time() - other.stat().st_mtime > _UNUSED_SECONDS:
                 shutil.rmtree(other, ignore_errors=True)

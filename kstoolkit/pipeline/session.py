@@ -171,6 +171,7 @@ def spark_session(
         conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(settings.items()))
         # An archive is of the paths of the jars, which are others in a home that is given.
         is_ours = master.startswith("local") and "SPARK_HOME" not in os.environ
+        is_ours &= os.name == "posix"
         return _start(conf, log, ClassArchive.of(java) if is_ours else None)
 
 

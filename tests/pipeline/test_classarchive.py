@@ -130,12 +130,14 @@ def test_archives_that_nobody_used_for_a_month_are_deleted_and_nothing_else(
     archive = ClassArchive.of(java)
     assert archive is not None
     archive.file.touch()
+    (archive.folder / "77.txt").touch()  # of one that was killed
     for name in ("classes-0", "jars", "java-1"):
         (cache / name).mkdir()
         os.utime(cache / name, (0, 0))
     os.utime(archive.folder, (0, 0))
     assert archive.option() == f"-XX:SharedArchiveFile={archive.file}"  # it is used again
     archive.tidy()
+    assert [each.name for each in archive.folder.iterdir()] == ["classes.jsa"]
     assert sorted(each.name for each in cache.iterdir()) == sorted(
         [archive.folder.name, "jars", "java-1"]
     )
