@@ -25,12 +25,12 @@ def main() -> None:
     database.execute("SET TimeZone = 'UTC'")
     mark("begun")
     mark("counted", events=0)
-    counters = {}
+    counters, totals = {}, {}
     for label in WINDOWS:
         told = database.execute(QUERY.format(label=label, files=asked.events / "*.parquet"))
-        counters[label] = (told.fetchone() or (0,))[0]
+        counters[label], totals[label] = map(int, (told.fetchone() or (0, 0))[:2])
     mark("counted", events=events_in(asked.events))
-    mark("told", counters=counters)
+    mark("told", counters=counters, totals=totals)
 
 
 if __name__ == "__main__":

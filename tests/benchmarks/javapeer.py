@@ -36,7 +36,7 @@ FLINK = (
         Artifact(_FLINK, "flink-connector-kafka", "5.0.0-2.2"),  # the newest that there is for 2.x
     ],
 )
-HELPERS = {"StreamsCounts": ["Marks"], "FlinkCounts": ["Marks", "KeptMetrics"]}
+HELPERS = {"StreamsCounts": ["Ends", "Marks"], "FlinkCounts": ["Ends", "KeptMetrics", "Marks"]}
 # Without it neither says anything; it writes to stderr.
 _LOG = Artifact("org.slf4j", "slf4j-simple", "1.7.36")
 

@@ -2,7 +2,8 @@
 
 CPU seconds are user and system time of every descendant, the ended ones too: the measuring process
 adopts orphans (``PR_SET_CHILD_SUBREAPER``) and waits for all. Memory is the sum of the tree's PSS,
-in which pages that several processes share count once.
+in which pages that several processes share count once. Room on disk is what folders hold that a
+contestant keeps its state in. A contestant may be killed midway, all of it: ``kill -9``.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from _typeshed import StrPath
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PR_SET_CHILD_SUBREAPER = 36
 _SAMPLE_SECONDS = 0.4
+_MIDWAY_SECONDS = 0.5
+_BLOCK_BYTES = 512  # of which stat() counts, whatever the disk has
 _GRACE_SECONDS = 10
 _LAST_CHARACTERS = 2_000
 
@@ -39,12 +42,13 @@ class ContestantFailed(Exception):  # noqa: N818 - named as the project's own er
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a contestant said, when, and what it had cost by then."""
+    """What a contestant said, when, and what it had cost by then, and a server beside it."""
 
     name: str
     seconds: float
     cpu_seconds: float
     facts: dict[str, Any]
+    server_cpu_seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -60,21 +64,52 @@ class Measured:
     marks
         What it said, in order.
     samples
-        Seconds since the start, and the PSS of the tree then.
+        Seconds since the start, the PSS of the tree then, and the bytes on disk.
+    disk_bytes
+        The most that was on disk up to its last ``counted``.
     """
 
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
     marks: list[Mark] = field(default_factory=list)
-    samples: list[tuple[float, int]] = field(default_factory=list)
+    samples: list[tuple[float, int, int]] = field(default_factory=list)
+    disk_bytes: int = 0
 
     def marked(self, name: str) -> list[Mark]:
         return [mark for mark in self.marks if mark.name == name]
 
 
-def measure(command: Sequence[str], log: Path, *, cwd: StrPath) -> Measured:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What belongs to a contestant beside its processes.
+
+    Parameters
+    ----------
+    folders
+        Where it keeps its state.
+    server
+        The process of a server that works for it, and is not its own.
+    environment
+        The environment that it is given.
+    """
+
+    folders: tuple[Path, ...] = ()
+    server: int | None = None
+    environment: Mapping[str, str] | None = None
+
+
+def measure(
+    command: Sequence[str],
+    log: Path,
+    *,
+    cwd: StrPath,
+    beside: Beside | None = None,
+    kill_at: int | None = None,
+) -> Measured:
     """Run a contestant to its end, and return what it cost.
+
+    With ``kill_at`` it is killed, all of it, half a second after it has counted so many events.
 
     Raises
     ------
@@ -82,23 +117,33 @@ def measure(command: Sequence[str], log: Path, *, cwd: StrPath) -> Measured:
         If it ends with an error.
     """
     _adopt_orphans()
+    beside = beside or Beside()
     measured, began, spent = Measured(), time.monotonic(), cpu_of_tree()
+    served, killed = _cpu_of(beside.server), False
     with (
-        log.open("wb") as stderr,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, cwd=cwd) as process,
+        log.open("ab") as stderr,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=stderr, cwd=cwd, env=beside.environment
+        ) as process,
     ):
         done = threading.Event()
-        sampler = threading.Thread(target=_sample, args=(measured.samples, began, done))
+        sampler = threading.Thread(
+            target=_sample, args=(measured.samples, began, done, beside.folders)
+        )
         sampler.start()
         for line in process.stdout or ():
             told = json.loads(line)
             name = told.pop("mark")
             now = time.monotonic() - began, cpu_of_tree() - spent
-            measured.marks.append(Mark(name, *now, told))
+            measured.marks.append(Mark(name, *now, told, _cpu_of(beside.server) - served))
+            if kill_at is not None and not killed and told.get("events", -1) >= kill_at:
+                time.sleep(_MIDWAY_SECONDS)
+                _kill(descendants())
+                killed = True
         done.set()
         sampler.join()
     _wait_for_orphans()
-    if process.returncode:
+    if process.returncode and not killed:
         last = log.read_text(encoding="utf-8", errors="replace")[-_LAST_CHARACTERS:]
         message = f"{shlex.join(command)} ended with {process.returncode}:\n{last}"
         raise ContestantFailed(message)
@@ -109,14 +154,35 @@ def measure(command: Sequence[str], log: Path, *, cwd: StrPath) -> Measured:
 def _close(measured: Measured) -> None:
     ended = measured.marked("counted")[-1]  # later on it only looks at its own results
     measured.wall_seconds, measured.cpu_seconds = ended.seconds, ended.cpu_seconds
-    sizes = [size for seconds, size in measured.samples if seconds <= ended.seconds]
-    measured.peak_bytes = max(sizes, default=0)
+    sizes = [each for each in measured.samples if each[0] <= ended.seconds]
+    measured.peak_bytes = max((memory for _, memory, _ in sizes), default=0)
+    measured.disk_bytes = max((disk for _, _, disk in sizes), default=0)
 
 
-def _sample(samples: list[tuple[float, int]], began: float, done: threading.Event) -> None:
+def _sample(
+    samples: list[tuple[float, int, int]],
+    began: float,
+    done: threading.Event,
+    folders: Iterable[Path],
+) -> None:
     while not done.wait(_SAMPLE_SECONDS):
         size_bytes = sum(_pss_bytes(process) for process in descendants())
-        samples.append((time.monotonic() - began, size_bytes))
+        disk_bytes = sum(map(bytes_in, folders))
+        samples.append((time.monotonic() - began, size_bytes, disk_bytes))
+
+
+def bytes_in(folder: Path) -> int:
+    """Return how many bytes the files of a folder take, those below included.
+
+    What is set aside for a file and not written counts neither as the file's nor as the disk's.
+    """
+    size_bytes = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):  # it may be gone by now
+                told = Path(path, name).lstat()
+                size_bytes += min(told.st_size, told.st_blocks * _BLOCK_BYTES)
+    return size_bytes
 
 
 def descendants() -> list[int]:
@@ -154,6 +220,11 @@ def cpu_of_tree() -> float:
     return ticks / _TICKS + ended.ru_utime + ended.ru_stime
 
 
+def _cpu_of(process: int | None) -> float:
+    """Return what one process used; nothing if there is none."""
+    return sum(map(int, _stat(process)[11:13])) / _TICKS if process is not None else 0.0
+
+
 def _pss_bytes(process: int) -> int:
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
@@ -178,6 +249,10 @@ def _wait_for_orphans() -> None:
         if not ended:
             time.sleep(0.05)
         if time.monotonic() > patience:
-            for process in left:
-                with suppress(ProcessLookupError):  # it may have ended just now
-                    os.kill(process, signal.SIGKILL)
+            _kill(left)
+
+
+def _kill(processes: Iterable[int]) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):  # it may have ended just now
+            os.kill(process, signal.SIGKILL)

@@ -45,6 +45,7 @@ def main() -> None:
     mark(
         "told",
         counters={label: len(counted) for label, counted in counters.items()},
+        totals={label: counted.total for label, counted in counters.items()},
         block_bytes_per_counter={
             label: block_bytes_each(counters[label], size_ms) for label, size_ms in WINDOWS.items()
         },

@@ -51,9 +51,11 @@ class Row:
     facts: dict[str, Any]
 
     @classmethod
-    def of(cls, name: str, measured: Measured) -> Row:
-        begun = measured.marked("begun")[0]
-        first, last = measured.marked("counted")[0], measured.marked("counted")[-1]
+    def of(cls, name: str, measured: Measured, *, warm_up: int = 0) -> Row:
+        """Return it; what comes before so many events are counted is the warm-up."""
+        begun, last = measured.marked("begun")[0], measured.marked("counted")[-1]
+        warm = (mark for mark in measured.marked("counted") if mark.facts["events"] >= warm_up)
+        first = next(warm, last)
         told = dict(measured.marked("told")[0].facts)
         events, seconds = last.facts["events"], last.seconds - first.seconds
         steady = events - first.facts["events"]
@@ -95,12 +97,13 @@ _HEADS = (
 
 def markdown(rows: Sequence[Row]) -> str:
     """Return the table; the ratios are those of the steady part, to the first row."""
-    lines = [
-        _HEADS,
-        ("---", *("---:" for _ in _HEADS[1:])),
-        *(_cells(row, rows[0]) for row in rows),
-    ]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(_HEADS))]
+    return aligned(_HEADS, [_cells(row, rows[0]) for row in rows])
+
+
+def aligned(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown whose columns are as wide as what is in them."""
+    lines = [heads, ("---", *("---:" for _ in heads[1:])), *cells]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(heads))]
     return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)
 
 
@@ -135,11 +138,11 @@ def disagreements(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def machine() -> dict[str, Any]:
+def machine(module: str = "tests.benchmarks") -> dict[str, Any]:
     """Return what a reader has to know of the machine and of the versions."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": shlex.join(["python", "-m", "tests.benchmarks", *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
         "cpu": _cpu_model(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": memory_bytes(),

@@ -1,13 +1,8 @@
 import java.time.Duration;
 import java.util.Map;
 import java.util.Properties;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLongArray;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.OffsetSpec;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
@@ -35,12 +30,12 @@ public final class StreamsCounts {
     private static final Map<String, Duration> WINDOWS = Map.of(
         "minute", Duration.ofMinutes(1), "hour", Duration.ofHours(1), "day", Duration.ofDays(1));
     private static final long TEN_YEARS_MS = Duration.ofDays(3_650).toMillis();
-    private static final long LOOK_MS = 100;
+    private static final long LOOK_MS = 250;
 
     private StreamsCounts() {}
 
     public static void main(final String[] arguments) throws Exception {
-        final long[] ends = ends(arguments[0], arguments[1]);
+        final long[] ends = Ends.of(arguments[0], arguments[1]);
         final AtomicLongArray reached = new AtomicLongArray(ends.length);
         final Topology topology = topology(arguments[1], reached);
         final KafkaStreams streams = new KafkaStreams(topology, told(arguments));
@@ -110,21 +105,6 @@ public final class StreamsCounts {
             events.windowedBy(TimeWindows.ofSizeAndGrace(size, GRACE))
                 .count(Materialized.as(name)));
         return builder.build();
-    }
-
-    private static long[] ends(final String bootstrap, final String topic)
-            throws ExecutionException, InterruptedException {
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap))) {
-            final int partitions = admin.describeTopics(java.util.List.of(topic))
-                .allTopicNames().get().get(topic).partitions().size();
-            final Map<TopicPartition, OffsetSpec> asked = IntStream.range(0, partitions).boxed()
-                .collect(Collectors.toMap(
-                    each -> new TopicPartition(topic, each), each -> OffsetSpec.latest()));
-            final long[] ends = new long[partitions];
-            admin.listOffsets(asked).all().get()
-                .forEach((each, found) -> ends[each.partition()] = found.offset());
-            return ends;
-        }
     }
 
     /** Notes how far each partition is read, which goes on where it was after a restart. */
