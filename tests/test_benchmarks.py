@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,8 @@ import pytest
 from tests.benchmarks.events import Events, events_in
 from tests.benchmarks.lab import SHOWN, profiles
 from tests.benchmarks.replicas import Rates
+from tests.benchmarks.standing import Standing, Totals
+from tests.benchmarks.standing import markdown as table_of_peers
 from tests.benchmarks.table import Row, disagreements, markdown
 
 if TYPE_CHECKING:
@@ -43,6 +45,37 @@ left = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
 open("{path}", "w").write(str(left.pid))
 mark("counted", events=1)
 mark("told", counters={{}})
+"""
+
+KILLED = """
+import json, subprocess, sys, time
+from pathlib import Path
+from tests.benchmarks.contestant import mark
+mark("begun")
+left = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
+open("{path}", "a").write(str(left.pid) + "\\n")
+held = Path("{state}")
+events = int(held.read_text()) if held.exists() else 0
+while events < 100:
+    events += 10
+    time.sleep(0.2)
+    held.write_text(str(events))
+    mark("counted", events=events)
+left.kill()
+mark("told", counters={{"1 minute": 3}}, totals={{"1 minute": events}})
+"""
+
+# Killed midway, and started again; what it was beside is measured along.
+KILLING = """
+import json, sys
+from dataclasses import asdict
+from pathlib import Path
+from tests.benchmarks.measuring import Beside, measure
+folder = Path(sys.argv[2])
+beside = Beside(folders=(folder,))
+command = [sys.executable, "-c", sys.argv[1]]
+runs = [measure(command, folder / "log", cwd=".", beside=beside, kill_at=at) for at in (50, None)]
+print(json.dumps([asdict(run) for run in runs]))
 """
 
 # Measuring adopts orphans and ends whatever a contestant leaves: a whole process's business.
@@ -103,6 +136,48 @@ def test_what_a_contestant_leaves_is_ended(tmp_path: Path) -> None:
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
+@pytest.mark.kill
+def test_a_contestant_that_is_killed_midway_goes_on_where_it_was(tmp_path: Path) -> None:
+    source = KILLED.format(path=tmp_path / "pids", state=tmp_path / "state")
+    command = [sys.executable, "-c", KILLING, source, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    before, after = json.loads(done.stdout)
+    assert 50 <= before["marks"][-1]["facts"]["events"] < 100
+    assert [each["name"] for each in after["marks"]][-1] == "told"
+    assert after["marks"][1]["facts"]["events"] > before["marks"][-1]["facts"]["events"]
+    assert after["disk_bytes"] >= len("100")
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    assert len(pids) == 2
+    assert not any(map(psutil.pid_exists, pids))
+
+
+def standing(totals: Totals, after_kill: Totals | None = None, **facts: Any) -> Standing:
+    told = replace(row("contestant", totals.counters), facts=facts)
+    back = None if after_kill is None else 4.5
+    return Standing(
+        row=told,
+        totals=totals,
+        broker_cpu_seconds_per_million=None,
+        disk_bytes=None,
+        topic_bytes=0,
+        others_cores=0.0,
+        back_seconds=back,
+        after_kill=after_kill,
+    )
+
+
+def test_who_drops_events_or_counts_them_twice_is_marked_with_how_many() -> None:
+    truth = Totals({"1 minute": 3, "1 hour": 2}, {"1 minute": 9, "1 hour": 9})
+    fewer = Totals({"1 minute": 2, "1 hour": 2}, {"1 minute": 5, "1 hour": 9})
+    more = Totals({"1 minute": 3, "1 hour": 2}, {"1 minute": 1_010, "1 hour": 9})
+    rows = [standing(truth, truth), standing(fewer, more, dropped=4)]
+    exact, off = table_of_peers(rows, truth).splitlines()[2:]
+    assert exact.count(" exact ") == 2
+    assert " 1 minute: -4 events, -1 counters (4 dropped) " in off
+    assert " 1 minute: +1,001 events, +0 counters " in off
+    assert " 4.5 s " in off
+
+
 @pytest.mark.parametrize(
     ("theirs", "agrees"),
     [
@@ -133,6 +208,56 @@ def test_contestants_agree_on_few_events(tmp_path: Path) -> None:
     told = run_benchmark(tmp_path, contestants)
     assert [each["name"] for each in told["rows"]] == contestants
     assert told["machine"]["java"]
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_kafka_streams_counts_what_duckdb_does(tmp_path: Path) -> None:
+    rows = run_peers(tmp_path, ["Kafka Streams"], "--events", "5000", "--no-kill")
+    assert [each["row"]["name"] for each in rows] == ["Kafka Streams", "DuckDB"]
+    streams = rows[0]
+    assert streams["beside"] == "exact"
+    assert streams["row"]["facts"]["dropped"] == 0
+    assert streams["row"]["facts"]["changelog_records"] >= sum(
+        streams["totals"]["counters"].values()
+    )
+    assert streams["disk_bytes"] > 0
+    assert streams["topic_bytes"] > 0
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.kill
+@pytest.mark.timeout(1_200)
+def test_peers_agree_on_few_events_also_after_a_kill(tmp_path: Path) -> None:
+    exact = ["kstoolkit, files", "Flink SQL, cascaded TUMBLE", "Spark streaming, files"]
+    rows = run_peers(tmp_path, [*exact, "Kafka Streams"], "--events", "40000")
+    told = {each["row"]["name"]: each for each in rows}
+    assert {each["beside"] for each in rows} == {"exact"}
+    assert {told[name]["beside_after_kill"] for name in exact} == {"exact"}
+    # At least once: what was counted since its last commit is counted again.
+    again, once = (told[name]["after_kill"] for name in ("Kafka Streams", "kstoolkit, files"))
+    assert again["counters"] == once["counters"]
+    assert all(again["events"][label] >= events for label, events in once["events"].items())
+    for name in (*exact, "Kafka Streams"):
+        assert told[name]["back_seconds"] > 0
+        assert told[name]["killed_at"] >= 20_000
+        assert told[name]["disk_bytes"] > 0
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def run_peers(folder: Path, peers: Sequence[str], *options: str) -> list[dict[str, Any]]:
+    out = folder / "figures.json"
+    command = [sys.executable, "-m", "tests.benchmarks.peers", "--cache", str(folder), *options]
+    command += ["--out", str(out), "--plot", str(folder / "plot.png"), "--files", "4"]
+    command += ["--files-per-batch", "1"]
+    for name in peers:
+        command += ["--only", name]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(out.read_text(encoding="utf-8"))["rows"]  # type: ignore[no-any-return]
 
 
 def measure_apart(contestant: str, folder: Path) -> subprocess.CompletedProcess[str]:

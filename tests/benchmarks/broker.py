@@ -45,9 +45,7 @@ def events_in_a_topic(events: Path, folder: Path, records_per_batch: int) -> Ite
 
 
 @contextmanager
-def keyed_events_in_a_topic(
-    events: Path, folder: Path, records_per_batch: int
-) -> Iterator[Broker]:
+def keyed_events_in_a_topic(events: Path, folder: Path, records_per_batch: int) -> Iterator[Broker]:
     """Run a broker, with the same in a topic that is keyed by ``user|action``, in time order.
 
     A record's time is its event's, so that those who go by it need not look into its value.

@@ -44,7 +44,7 @@ _LOG = Artifact("org.slf4j", "slf4j-simple", "1.7.36")
 def classpath(peer: tuple[str, Sequence[Artifact]], folder: Path) -> str:
     """Return the classpath of a contestant; it is compiled into a folder if it is not there yet."""
     name, artifacts = peer
-    jars = [str(jar) for jar in fetch([*artifacts, _LOG])]
+    jars = [str(jar) for jar in (*fetch(artifacts), *fetch([_LOG]))]
     classes = folder / name
     if not (classes / f"{name}.class").exists():
         javac = found()
@@ -54,7 +54,7 @@ def classpath(peer: tuple[str, Sequence[Artifact]], folder: Path) -> str:
         files = [str(SOURCES / f"{each}.java") for each in (name, *HELPERS[name])]
         lint = ["-Xlint:all,-classfile,-processing,-serial", "-Werror", "--release", "17"]
         path = ["-cp", os.pathsep.join(jars), "-d", str(classes), "-encoding", "UTF-8"]
-        subprocess.run([javac, *lint, *path, *files], check=True)  # noqa: S603 - our own
+        subprocess.run([javac, *lint, *path, *files], check=True)
     return os.pathsep.join([str(classes), str(SOURCES), *jars])
 
 
@@ -63,7 +63,7 @@ def run(peer: tuple[str, Sequence[Artifact]], folder: Path, *arguments: str) -> 
     java = [str(find_java().home / "bin" / "java"), "-Xmx2g", *_OPTIONS]
     command = [*java, "-cp", classpath(peer, folder), peer[0], *arguments]
     noted: dict[str, Any] = {}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             told = json.loads(line)
             if told["mark"] == "noted":

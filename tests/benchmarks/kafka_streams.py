@@ -3,7 +3,7 @@
 python -m tests.benchmarks.kafka_streams EVENTS WORK [--large-cache]
 
 The topic is keyed as it is counted, by ``user|action``: it needs no repartition topic, which is the
-best case that it can have. What came out is read from its changelog topics, as a consumer sees them.
+best case that it can have. What came out is read from its changelog topics, as consumers see them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     application = asked.work.name
     told = [bootstrap, topic, application, str(asked.work / "state"), *map(str, cache)]
     noted = javapeer.run(javapeer.KAFKA_STREAMS, asked.work.parent / "classes", *told)
-    from tests.benchmarks.changelogs import last_counts  # noqa: PLC0415 - after what is measured
+    from tests.benchmarks.changelogs import last_counts  # after what is measured
 
     found = {
         label: last_counts(bootstrap, f"{application}-{store}-changelog")

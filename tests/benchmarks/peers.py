@@ -2,8 +2,8 @@
 
 python -m tests.benchmarks.peers [--events 2000000] [--out peers.json] [--plot peers.png]
 
-Who keeps state is run twice: to its end, and once more with a ``kill -9`` of all its processes midway
-and a start after it. What comes out is held against DuckDB's group-by, both times.
+Who keeps state is run twice: to its end, and once more with a ``kill -9`` of all its processes
+midway and a start after it. What comes out is held against DuckDB's group-by, both times.
 """
 
 from __future__ import annotations
@@ -193,10 +193,10 @@ def _tell(
         told = {"machine": about, "rows": [each.to_dict(truth) for each in standings]}
         asked.out.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
     if asked.plot:
-        from tests.benchmarks.peersplot import draw  # noqa: PLC0415 - only if it is asked for
+        from tests.benchmarks.peersplot import draw
 
         draw(standings, asked.events, asked.plot)
-    whole = {label: asked.events for label in truth.events}
+    whole = dict.fromkeys(truth.events, asked.events)
     wrong = [each.row.name for each in standings if each.totals != truth]
     if truth.events != whole:
         wrong.append("the judge")

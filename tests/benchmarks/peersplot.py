@@ -41,9 +41,7 @@ def draw(standings: Sequence[Standing], events: int, path: Path) -> None:
         figure.savefig(path, dpi=192)
 
 
-def _bars(
-    ax: Axes, names: Sequence[str], sizes: Sequence[float | None], measured: str
-) -> None:
+def _bars(ax: Axes, names: Sequence[str], sizes: Sequence[float | None], measured: str) -> None:
     for row, (name, size) in enumerate(zip(names, sizes, strict=True)):
         color = EXPECTED if name.startswith("kstoolkit") else COUNTED
         ax.barh(row, size or 0, height=0.62, color=color)

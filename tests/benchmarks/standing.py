@@ -32,7 +32,7 @@ class Totals:
 
         >>> truth = Totals({"1 minute": 3}, {"1 minute": 9})
         >>> truth.beside(truth), Totals({"1 minute": 2}, {"1 minute": 5}).beside(truth)
-        ('exact', '1 minute: −4 events, −1 counters')
+        ('exact', '1 minute: -4 events, -1 counters')
         """
         parts = []
         for label, events in truth.events.items():
@@ -40,7 +40,7 @@ class Totals:
             counters = self.counters[label] - truth.counters[label]
             if more or counters:
                 parts.append(f"{label}: {more:+,} events, {counters:+,} counters")
-        return "; ".join(parts).replace("-", "\N{MINUS SIGN}") or "exact"
+        return "; ".join(parts) or "exact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +108,14 @@ def _cells(standing: Standing, truth: Totals) -> tuple[str, ...]:
     return (
         row.name,
         standing.totals.beside(truth) + (f" ({dropped:,} dropped)" if dropped else ""),
-        "–" if rate is None else f"{rate:,.0f}",
-        "–" if cpu is None else f"{cpu:.2f}",
+        "-" if rate is None else f"{rate:,.0f}",
+        "-" if cpu is None else f"{cpu:.2f}",
         f"{row.cpu_seconds_per_million:.2f}",
-        "–" if broker is None else f"{broker:.2f}",
+        "-" if broker is None else f"{broker:.2f}",
         format_bytes(row.peak_bytes),
-        "–" if standing.disk_bytes is None else format_bytes(standing.disk_bytes),
-        format_bytes(standing.topic_bytes) if standing.topic_bytes else "–",
-        "–" if back is None else f"{back:.1f} s",
-        "–" if after is None else after.beside(truth),
+        "-" if standing.disk_bytes is None else format_bytes(standing.disk_bytes),
+        format_bytes(standing.topic_bytes) if standing.topic_bytes else "-",
+        "-" if back is None else f"{back:.1f} s",
+        "-" if after is None else after.beside(truth),
         f"{standing.others_cores:.1f}",
     )
