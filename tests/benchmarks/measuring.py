@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PR_SET_CHILD_SUBREAPER = 36
 _SAMPLE_SECONDS = 0.4
-_MIDWAY_SECONDS = 0.5
 _BLOCK_BYTES = 512  # of which stat() counts, whatever the disk has
 _GRACE_SECONDS = 10
 _LAST_CHARACTERS = 2_000
@@ -106,10 +105,12 @@ def measure(
     cwd: StrPath,
     beside: Beside | None = None,
     kill_at: int | None = None,
+    kill_after_seconds: float = 0.0,
 ) -> Measured:
     """Run a contestant to its end, and return what it cost.
 
-    With ``kill_at`` it is killed, all of it, half a second after it has counted so many events.
+    With ``kill_at`` it is killed, all of it, when it says that it has counted so many events, or
+    some seconds later.
 
     Raises
     ------
@@ -137,7 +138,7 @@ def measure(
             now = time.monotonic() - began, cpu_of_tree() - spent
             measured.marks.append(Mark(name, *now, told, _cpu_of(beside.server) - served))
             if kill_at is not None and not killed and told.get("events", -1) >= kill_at:
-                time.sleep(_MIDWAY_SECONDS)
+                time.sleep(kill_after_seconds)
                 _kill(descendants())
                 killed = True
         done.set()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tests.benchmarks import javapeer
 from tests.benchmarks.broker import keyed_events_in_a_topic
 from tests.benchmarks.events import Events
-from tests.benchmarks.measuring import Beside, Measured, bytes_in, measure
+from tests.benchmarks.measuring import Beside, ContestantFailed, Measured, bytes_in, measure
 from tests.benchmarks.standing import Standing, Totals, markdown
 from tests.benchmarks.table import Row, machine
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.broker import Broker
 
 ROOT = Path(__file__).resolve().parents[2]
+_AMID_SECONDS = 0.5
 _SPARKS = "local"  # where Spark keeps its stores and what it shuffles: below a contestant's folder
 
 
@@ -39,7 +40,8 @@ class Peer:
     """A contestant: its module and options, and below its folder where its state is, if any.
 
     The first batch is the warm-up, and as many events are of those who know no batches; but not
-    of those who are ``is_warm`` when they begin to count. ``java`` is what is compiled for it.
+    of those who are ``is_warm`` when they begin to count. ``java`` is what is compiled for it:
+    such a one knows no batches.
     """
 
     command: tuple[str, ...]
@@ -108,7 +110,11 @@ class Contest:
             environment=os.environ | {"TMPDIR": str(place / _SPARKS)},
         )
         log = place / "stderr.log"
-        return measure(command, log, cwd=ROOT, beside=beside, kill_at=kill_at)
+        # Who tells of a batch when it is over is killed amid the next one.
+        late = 0.0 if peer.java else _AMID_SECONDS
+        return measure(
+            command, log, cwd=ROOT, beside=beside, kill_at=kill_at, kill_after_seconds=late
+        )
 
     def topic_bytes(self, place: Path) -> int:
         """Return what the topics take that were written by a run."""
@@ -141,6 +147,9 @@ def killed(standing: Standing, contest: Contest) -> Standing:
     peer, place = PEERS[standing.row.name], contest.place()
     before = contest.measured(peer, place, kill_at=contest.number // 2)
     reached = before.marked("counted")[-1].facts["events"]
+    if reached >= contest.number:
+        message = f"{standing.row.name} was through before it was killed: more events are needed"
+        raise ContestantFailed(message)
     after = contest.measured(peer, place)
     back = next(each for each in after.marked("counted") if each.facts["events"] > reached)
     return replace(
