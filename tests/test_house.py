@@ -30,8 +30,8 @@ eight; how many machines, what traffic comes to, their plots, and what a log tel
 panels show is a room of seven, with the panels of any record and of capacity; what fits a limit of
 memory, and what figures are called, are two; what a report says of a user, and how
 it draws time, are two; how Java starts sooner, and what is leant on inside Spark, are two."""
-MOST_LINES = 87_703
-MOST_LINES_OF_CODE = 50_769
+MOST_LINES = 87_710
+MOST_LINES_OF_CODE = 50_775
 """They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 400
 lines more than were saved: what tells a fault from damage and what a file held, reads logs' times,
 folds batches in tiers, and has counts come out as DataFrames. Actions of several parts took 1,500:
