@@ -100,8 +100,11 @@ class ClassArchive:
         except FileExistsError:
             return
         try:
-            made = making / self.file.name
-            options = [f"-XX:SharedClassListFile={named}", f"-XX:SharedArchiveFile={made}"]
+            made, listed = making / self.file.name, making / named.name
+            names = named.read_text(encoding="utf-8").splitlines(keepends=True)
+            # A class that Java made up has no file: what looks at all classes (JFR) would end it.
+            listed.write_text("".join(name for name in names if "[SPECIES_RESOLVE]" not in name))
+            options = [f"-XX:SharedClassListFile={listed}", f"-XX:SharedArchiveFile={made}"]
             java = [f"{java_home}/bin/java", "-Xshare:dump", "-Xmx1g", *options, "-cp", class_path]
             done = subprocess.run(java, check=False, timeout=_LONGEST_MAKING_SECONDS, **_UNHEARD)  # noqa: S603 - what Spark started
             if done.returncode == 0:
