@@ -333,9 +333,9 @@ class Counters:
             batch.column("end_ms").to_numpy() if "end_ms" in batch.schema.names else None,
         )
 
-    def encode(self) -> bytes:
-        """Return the counters as a CountBlock."""
-        return countblock.encode(self.pruned().to_batch())
+    def encode(self, *, passing: bool = False) -> bytes:
+        """Return the counters as a CountBlock: one to be kept, or ``passing`` to another task."""
+        return countblock.encode(self.pruned().to_batch(), passing=passing)
 
     def to_batch(self) -> pa.RecordBatch:
         """Return the counters as an Arrow batch of :data:`kstoolkit.formats.countblock.SCHEMA`."""

@@ -132,11 +132,11 @@ class Touched:
         items = pa.repeat(item, len(ends))
         return Counters.of(self.start_ms[ends], users, items, number, parts)
 
-    def encode(self) -> bytes:
-        """Return a version byte and an Arrow IPC stream."""
+    def encode(self, *, passing: bool = False) -> bytes:
+        """Return a version byte and an Arrow IPC stream, to be kept or to be passed on."""
         users = pa.DictionaryArray.from_arrays(pa.array(self.user), self.users)
         table = pa.table({"user": users} | {name: getattr(self, name) for name in _COLUMNS})
-        return to_ipc(table, head=bytes([_VERSION]))
+        return to_ipc(table, head=bytes([_VERSION]), codec="lz4" if passing else "zstd")
 
     @classmethod
     def decode(cls, block: bytes) -> Touched:

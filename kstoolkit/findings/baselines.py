@@ -21,6 +21,10 @@ As bytes, in the state store for each bucket and kind of window::
 
     version (1 byte) · Arrow IPC stream of cells · Arrow IPC stream of first windows
 
+Where a closing changed few of many cells, these alone are laid beside that block, in the same form,
+at the same key and ``+1``, ``+2`` …: each takes the place of what was told of its cells before, and
+its first windows, of all that were. They are folded once they are an eighth of all cells.
+
 Both streams have ZSTD-compressed buffers. The cells' schema metadata holds ``size_ms`` and
 ``every_ms`` of the window, in decimal, and ``closed_ms``: windows that begin before that have
 taught. Of sessions ``size_ms`` is minus their gap. Where users are of several kinds, ``group`` is
@@ -54,12 +58,14 @@ usual is learnt anew from the counts that there are.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from itertools import count as numbers_from
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.counters.counters import prune
 from kstoolkit.errors import FormatError
 from kstoolkit.findings.lasting import (
     AS_IS,
@@ -94,7 +100,7 @@ from kstoolkit.findings.rhythm import is_odd, rhythm_of, wave_at
 from kstoolkit.findings.tails import PRIOR_DISPERSION, own_dispersion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -125,6 +131,12 @@ _MOST_OF_SECOND, _MOST_BESIDES = 2, 5
 
 _CLIPPED_AT = 5
 """In how busy all are, no count is more than so many times what is usual for it, or than five."""
+
+_MANY_ROWS = 256
+"""With so many rows a window, it costs no more to go through windows one by one."""
+
+_LARGE, _SHARE, _MOST_BESIDE = 4096, 8, 16
+"""From how many cells on a block has others beside it, up to what share of them, how often."""
 
 _HISTORY = ("n", "sum", "sum_of_squares", "second", "cosine", "sine")
 _WINDOW = ("size_ms", "every_ms", "closed_ms")
@@ -182,15 +194,18 @@ class Cells:
         columns["key"] = user << _ACTION_BITS | action
         return cls(users, actions, **columns)
 
-    def to_table(self) -> pa.Table:
-        """Return the cells as a table: user and action as text by dictionary, then the rest."""
-        coded = ((self.user, self.users), (self.action, self.actions))
+    def to_table(self, some: Integers | slice = slice(None)) -> pa.Table:
+        """Return cells as a table: user and action as text by dictionary, then the rest."""
+        users, user = self.users, self.user[some].astype(np.int32)
+        if not isinstance(some, slice):  # few of many: the others' names are not told
+            users, user = prune(users, user)
+        coded = ((user, users), (self.action[some], self.actions))
         names = [
             pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)
             for codes, texts in coded
         ]
-        columns = {name: getattr(self, name) for name in _COLUMNS if name != "key"}
-        columns |= dict(zip(_WATCHED, self.watched, strict=False))
+        columns = {name: getattr(self, name)[some] for name in _COLUMNS if name != "key"}
+        columns |= dict(zip(_WATCHED, self.watched[:, some], strict=False))
         return pa.table({"user": names[0], "action": names[1]} | columns)
 
     def __len__(self) -> int:
@@ -241,12 +256,14 @@ class Cells:
         self.users, user = encoded(pa.DictionaryArray.from_arrays(self.user, self.users))
         self.key = user << _ACTION_BITS | self.action
 
-    def learn(self, cell: Integers, start_ms: int, count: Integers, at_most: Integers) -> None:
-        """Put in the counts of one window, each cell at most once; ``top`` is aged by then."""
-        held = np.minimum(count, at_most)
-        half, wave = "odd" if is_odd(start_ms) else "even", wave_at(start_ms)
-        getattr(self, f"{half}_cosine")[cell] += held * wave.real
-        getattr(self, f"{half}_sine")[cell] += held * wave.imag
+    def learn(self, cell: Integers, start_ms: Integers, count: Integers, at_most: Integers) -> None:
+        """Put in counts of a window, or of one each; no cell twice; ``top`` is aged by then."""
+        held, wave = np.minimum(count, at_most), wave_at(start_ms)
+        is_odd_day = np.broadcast_to(is_odd(start_ms), cell.shape)
+        for half, chosen in (("even", ~is_odd_day), ("odd", is_odd_day)):
+            cosine, sine = (held * part for part in (wave.real, wave.imag))
+            getattr(self, f"{half}_cosine")[cell[chosen]] += cosine[chosen]
+            getattr(self, f"{half}_sine")[cell[chosen]] += sine[chosen]
         self.total[cell] += held
         self.squares[cell] += held.astype(np.float64) ** 2
         self.learnt[cell] += 1
@@ -302,6 +319,18 @@ class Closed:
     newcomers: pa.Table
 
 
+class _Held(NamedTuple):
+    """How baselines lie in blocks: of so many cells, beside them of so many in so many blocks.
+
+    They were written when windows before ``closed_ms`` had taught.
+    """
+
+    cells: int
+    beside: int
+    number: int
+    closed_ms: int
+
+
 @dataclass(slots=True, eq=False)
 class Baselines:
     """The baselines of one bucket of users for one kind of window.
@@ -325,6 +354,7 @@ class Baselines:
     firsts: Floats
     closed_ms: int = _NEVER
     watch: Watch = NOTHING
+    held: _Held | None = None
 
     def __post_init__(self) -> None:
         if self.watch and not len(self.cells.watched):
@@ -350,27 +380,83 @@ class Baselines:
             raise FormatError(message, hint=_DAMAGED) from error
         told = cells.schema.metadata
         size_ms, every_ms, closed_ms = (int(told[key.encode()]) for key in _WINDOW)
-        actions = firsts["action"].combine_chunks()
+        actions, held = firsts["action"].combine_chunks(), None
         if told.get(_GROUP) != _group(watch).get(_GROUP):  # a user's own past is the same
             cells, firsts = _regrouped(cells, watch, had_kinds=_GROUP in told), firsts.slice(0, 0)
             actions, _ = encoded(cells["action"])
+            held = _Held(0, 0, 0, _NEVER)  # nothing of what lies there may stay
         read = Cells.from_table(cells, actions)
         sums = np.column_stack([firsts[name].to_numpy() for name in _FIRSTS])
-        return cls(size_ms, every_ms, read, sums, closed_ms, watch)
+        return cls(size_ms, every_ms, read, sums, closed_ms, watch, held)
 
-    @staticmethod
-    def is_earlier(block: bytes) -> bool:
-        """Whether a release wrote these that learnt otherwise."""
-        return block[:1] == bytes([_EARLIER])
+    @classmethod
+    def at(cls, blocks: Mapping[str, bytes], key: str, watch: Watch = NOTHING) -> Baselines | None:
+        """Return what :meth:`put` wrote; ``None`` if it didn't, or a release that learnt otherwise.
 
-    def encode(self) -> bytes:
-        """Return the bytes of :mod:`~kstoolkit.findings.baselines`.
+        >>> blocks = {}
+        >>> Baselines.empty(3_600_000).put(blocks, "history/1")
+        >>> Baselines.at(blocks, "history/1").every_ms
+        3600000
+        """
+        block = blocks.get(key)
+        if block is None or block[:1] == bytes([_EARLIER]):
+            return None
+        found = cls.decode(block, watch)
+        later = list[Baselines]()
+        while (block := blocks.get(f"{key}+{len(later) + 1}")) is not None:
+            later.append(cls.decode(block, watch))
+        beside = sum(len(each.cells) for each in later)
+        cells = 0 if found.held else len(found.cells)
+        if later:
+            found._replace(later)
+        found.held = _Held(cells, beside, len(later), found.closed_ms)
+        return found
+
+    def put(self, blocks: MutableMapping[str, bytes], key: str) -> None:
+        """Write what changed since :meth:`at`: all, unless that is little of much."""
+        held = self.held or _Held(0, 0, 0, _NEVER)
+        changed = np.flatnonzero(self.cells.last_ms >= held.closed_ms)
+        beside, number = held.beside + len(changed), held.number + 1
+        is_little = held.cells >= _LARGE and beside * _SHARE <= held.cells
+        if is_little and number <= _MOST_BESIDE:
+            blocks[f"{key}+{number}"] = self.encode(changed)
+            self.held = _Held(held.cells, beside, number, self.closed_ms)
+            return
+        for number in numbers_from(1):  # whoever wrote them
+            if blocks.pop(f"{key}+{number}", None) is None:
+                break
+        blocks[key] = self.encode()
+        self.held = _Held(len(self.cells), 0, 0, self.closed_ms)
+
+    def _replace(self, later: Sequence[Baselines]) -> None:
+        """Take over what was laid beside, the last of each cell."""
+        self.firsts = later[-1].firsts
+        if self.held is None:
+            self.cells.actions = later[-1].cells.actions  # which begin with these
+        told = pa.concat_tables(each.cells.to_table() for each in later)
+        cell = self.cells.locate(told["user"], told["action"])
+        for name in _COLUMNS.keys() - {"key"}:
+            getattr(self.cells, name)[cell] = told[name].to_numpy()
+        for row, name in zip(self.cells.watched, _WATCHED, strict=False):
+            row[cell] = told[name].to_numpy()
+        self._forget_before(later[-1].closed_ms)
+
+    def _forget_before(self, until_ms: int) -> None:
+        """Forget the cells that nothing was added to for too long by then."""
+        self.closed_ms = until_ms
+        stays = self.cells.last_ms >= until_ms - self._remembered_ms
+        if not stays.all():
+            self.cells.keep(stays)
+
+    def encode(self, some: Integers | None = None) -> bytes:
+        """Return the bytes of :mod:`~kstoolkit.findings.baselines`, of some cells or of all.
 
         >>> Baselines.decode(Baselines.empty(3_600_000).encode()).every_ms
         3600000
         """
         window = {name: str(getattr(self, name)) for name in _WINDOW}
-        cells = self.cells.to_table().replace_schema_metadata(window | _group(self.watch))
+        told = self.cells.to_table(slice(None) if some is None else some)
+        cells = told.replace_schema_metadata(window | _group(self.watch))
         sums = dict(zip(_FIRSTS, self._firsts().T, strict=True))
         firsts = pa.table({"action": self.cells.actions} | sums)
         return bytes([_VERSION]) + streamed(cells, firsts)
@@ -387,27 +473,27 @@ class Baselines:
         cell = self.cells.locate(*self._names(counts))
         self.firsts = self._firsts()
         history = np.zeros((len(_HISTORY), len(start)))
-        facts, moments, since_ms = [], [MOMENTS_SCHEMA.empty_table()], self.closed_ms
-        told, came = [LASTING_SCHEMA.empty_table()], [NEWCOMERS_SCHEMA.empty_table()]
-        for at, rows in _by_window(start):
-            moments += self._moments(since_ms, at)
-            history[:, rows], fact, new = self._pass(at, cell[rows], count[rows], told)
-            facts.append((at, *fact))
-            came += self._newcomers(at, new)
-            since_ms = at
+        facts = np.zeros((len(FACTS_SCHEMA) - 1, len(start)))
+        moments, since_ms = [MOMENTS_SCHEMA.empty_table()], self.closed_ms
+        told = [LASTING_SCHEMA.empty_table()]
+        for span_ms, at, rows in _in_turns(start, cell, grid_ms(self.every_ms)):
+            if span_ms != since_ms:
+                moments += self._moments(since_ms, span_ms)
+                since_ms = span_ms
+            history[:, rows], facts[:, rows] = self._pass(at, cell[rows], count[rows], told)
         if until_ms < _FOREVER:
             moments += self._moments(since_ms, until_ms)
-        self.closed_ms = until_ms
-        stays = self.cells.last_ms >= until_ms - self._remembered_ms
-        if not stays.all():
-            self.cells.keep(stays)
-        columns = np.array(facts, np.int64).reshape(-1, len(FACTS_SCHEMA)).T
+        starts, which = np.unique(start, return_inverse=True)
+        sums = [np.bincount(which, each, len(starts)).astype(np.int64) for each in facts]
+        came = self._newcomers(starts, which, cell, facts[-1] > 0)
+        self._forget_before(until_ms)
+        order = [(name, "ascending") for name in ("window_start_ms", "user", "action", "history")]
         return Closed(
             _beside(counts, history).filter(pa.array(count >= floor)),
             pa.concat_tables(moments),
-            pa.table(list(columns), schema=FACTS_SCHEMA),
-            pa.concat_tables(told),
-            pa.concat_tables(came),
+            pa.table([starts, *sums], schema=FACTS_SCHEMA),
+            pa.concat_tables(told).sort_by(order),
+            came,
         )
 
     def compare(self, counts: pa.Table | pa.RecordBatch) -> pa.Table:
@@ -426,9 +512,9 @@ class Baselines:
         return _beside(counts, history)
 
     def _pass(
-        self, at: int, cell: Integers, count: Integers, told: list[pa.Table]
-    ) -> tuple[Floats, tuple[int, int, int], Integers]:
-        """Learn from one window; return what was known before, the window's facts, newcomers."""
+        self, at: Integers, cell: Integers, count: Integers, told: list[pa.Table]
+    ) -> tuple[Floats, Floats]:
+        """Learn from one count of each of some cells; return what was known before, and facts."""
         cells = self.cells
         cells.forget(cell[cells.last_ms[cell] < at - self._remembered_ms])
         n = self._windows(cell, at)
@@ -444,23 +530,23 @@ class Baselines:
         usual = cells.total[cell] / np.maximum(n, 1)
         most = np.maximum(np.floor(_CLIPPED_AT * usual), _CLIPPED_AT).astype(np.int64)
         held = np.minimum(count, most) * was_known
-        clipped, rhythmic = int(held.sum()), int(held[rhythm != 0].sum())
         new = np.flatnonzero(~known)
         self.firsts += first_terms(cells.action[cell[new]], count[new], len(cells.actions))
+        each_at = np.broadcast_to(at, cell.shape)
         if self.watch.factor is not None:
-            told.append(self._rise(at, cell, count, n, self.watch.factor))
+            told.append(self._rise(each_at, cell, count, n, self.watch.factor))
         if self.watch.evenness:
-            told.append(self._even(at, cell, count, n))
+            told.append(self._even(each_at, cell, count, n))
         at_most = (np.floor(_MOST_OF_SECOND * cells.second[cell]) + _MOST_BESIDES).astype(np.int64)
         cells.learn(cell, at, count, at_most)
-        return history, (clipped, rhythmic, len(new)), cells.action[cell[new]]
+        return history, np.stack([held, held * (rhythm != 0), ~known])
 
     def _rise(
-        self, at: int, cell: Integers, count: Integers, n: Integers, factor: float
+        self, at: Integers, cell: Integers, count: Integers, n: Integers, factor: float
     ) -> pa.Table:
         """Add up the evidence that levels have risen; return what there is more than ever."""
         cells, ready = self.cells, np.flatnonzero(n >= ready_after(self.every_ms))
-        cell, count, n = cell[ready], count[ready], n[ready]
+        at, cell, count, n = at[ready], cell[ready], count[ready], n[ready]
         total, pooled = cells.total[cell].astype(np.float64), np.array(PRIOR_DISPERSION)
         mean, bursty = total / n, own_dispersion(n, total, cells.squares[cell], pooled)
         quiet = (at - cells.last_ms[cell]) / self.every_ms - 1
@@ -473,22 +559,22 @@ class Baselines:
         law |= {"surprise": surprise, "before": earlier, "count": count, "n": n}
         return self._told(at, cell, law, RISING)
 
-    def _even(self, at: int, cell: Integers, count: Integers, n: Integers) -> pa.Table:
+    def _even(self, at: Integers, cell: Integers, count: Integers, n: Integers) -> pa.Table:
         """Add a window to its cells' block of 24; return which of them that ends are even."""
         cells = self.cells
         goes_on = (cells.last_ms[cell] - cells.first_ms[cell]) // self.every_ms >= n - n % BLOCK
         told = np.where(goes_on, cells.watched[3:, cell], 0) + np.power(count, [[1], [2]])
         cells.watched[3:, cell] = told
         ends = np.flatnonzero(n % BLOCK == BLOCK - 1)
-        cell, count, nothing = cell[ends], count[ends], np.zeros(len(ends))
+        at, cell, count, nothing = at[ends], cell[ends], count[ends], np.zeros(len(ends))
         total, squares = told[:, ends]
-        law: _Law = {"since_ms": np.full(len(ends), at - (BLOCK - 1) * self.every_ms)}
+        law: _Law = {"since_ms": at - (BLOCK - 1) * self.every_ms}
         law |= {"mean": total / BLOCK, "dispersion": nothing, "before": nothing}
         law |= {"surprise": evenness(total, squares)}
         law |= {"count": count, "n": nothing + BLOCK}
         return self._told(at, cell, law, AS_IS)
 
-    def _told(self, at: int, cell: Integers, law: _Law, history: int) -> pa.Table:
+    def _told(self, at: Integers, cell: Integers, law: _Law, history: int) -> pa.Table:
         """Return what is surprising of some cells, and more so than before."""
         some = np.flatnonzero((law["surprise"] >= 1) & (law["surprise"] > law["before"]))
         if not len(some):
@@ -496,18 +582,21 @@ class Baselines:
         who = self.cells.users.take(pa.array(self.cells.user[cell[some]]))
         what = self._actions(self.cells.action[cell[some]])
         told = {name: column[some] for name, column in law.items()}
-        told |= {"window_start_ms": np.full(len(some), at), "user": who, "action": what}
+        told |= {"window_start_ms": at[some], "user": who, "action": what}
         told |= {"history": np.full(len(some), history)}
         columns = [pa.array(told[f.name]).cast(f.type) for f in LASTING_SCHEMA]
         return pa.table(columns, schema=LASTING_SCHEMA)
 
-    def _newcomers(self, at: int, action: Integers) -> list[pa.Table]:
-        """Return how many cells of each action are new in a window, where that is watched."""
-        if not (self.watch.newcomers and len(action)):
-            return []
-        some, number = np.unique(action, return_counts=True)
-        what = self._actions(some)
-        return [pa.table([np.full(len(some), at), what, number], schema=NEWCOMERS_SCHEMA)]
+    def _newcomers(
+        self, starts: Integers, which: Integers, cell: Integers, is_new: Flags
+    ) -> pa.Table:
+        """Return how many cells of each action are new in each window, where that is watched."""
+        if not (self.watch.newcomers and is_new.any()):
+            return NEWCOMERS_SCHEMA.empty_table()
+        of_window = which[is_new] << _ACTION_BITS | self.cells.action[cell[is_new]]
+        some, number = np.unique(of_window, return_counts=True)
+        what = self._actions(some & _ACTION_MASK)
+        return pa.table([starts[some >> _ACTION_BITS], what, number], schema=NEWCOMERS_SCHEMA)
 
     def _names(self, counts: pa.Table | pa.RecordBatch) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
         """Return the users of counts, and the actions, each as one of the user's kind."""
@@ -590,9 +679,33 @@ def _beside(counts: pa.Table | pa.RecordBatch, history: Floats) -> pa.Table:
     return table
 
 
-def _by_window(start: Integers) -> Iterator[tuple[int, Integers]]:
-    starts, which = np.unique(start, return_inverse=True)
-    order = np.argsort(which, kind="stable")
-    ends = np.searchsorted(which[order], np.arange(len(starts) + 1))
-    for number, at in enumerate(starts.tolist()):
-        yield at, order[ends[number] : ends[number + 1]]
+def _in_turns(
+    start: Integers, cell: Integers, grid: int
+) -> Iterator[tuple[int, Integers, Integers]]:
+    """Yield rows in turns, the earlier first: each turn's span, its time or times, and its rows.
+
+    A span is told by the first time in it. No cell is twice in one turn. Where windows have many
+    rows, each is a span and a turn; of those with few, all go together that are within a step of
+    the grid, but for cells that come again.
+    """
+    if not len(start):
+        return
+    starts = np.unique(start)
+    is_sparse = len(start) < _MANY_ROWS * len(starts)
+    if is_sparse:
+        span = starts[np.searchsorted(starts, start // grid * grid)]
+        order = np.lexsort((start, cell, span))
+        place = np.arange(len(start))
+        turn = place - np.maximum.accumulate(np.where(_begins(span[order], cell[order]), place, 0))
+        again = np.lexsort((turn, span[order]))
+        order, turn = order[again], turn[again]
+    else:
+        span, order, turn = start, np.argsort(start, kind="stable"), start * 0
+    edges = np.flatnonzero(_begins(span[order], turn))[1:]
+    for rows in np.split(order, edges):
+        yield int(span[rows[0]]), start[rows if is_sparse else rows[:1]], rows
+
+
+def _begins(*keys: Integers) -> Flags:
+    """Return which rows, not none, have another key than the one before."""
+    return np.append(True, np.logical_or.reduce([np.diff(key) != 0 for key in keys]))

@@ -119,7 +119,12 @@ class Rise:
     since_ms: Floats
 
     def after(
-        self, count: Integers, at_ms: int, told: tuple[Floats, Floats, Floats], *, factor: float
+        self,
+        count: Integers,
+        at_ms: Integers | int,
+        told: tuple[Floats, Floats, Floats],
+        *,
+        factor: float,
     ) -> Rise:
         """Return what there is after a window; ``told`` are empty ones before it, m and κ."""
         quiet, mean, dispersion = told

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from kstoolkit.findings.peers import Floats, Integers, Waves
+    from kstoolkit.findings.peers import Flags, Floats, Integers, Waves
 
 
 _DAY_MS = 86_400_000
@@ -57,9 +57,9 @@ def has_rhythm(every_ms: int) -> bool:
     return every_ms > 0 and _DAY_MS % every_ms == 0 and _DAY_MS // every_ms >= _FEWEST_A_DAY
 
 
-def is_odd(at_ms: int) -> bool:
-    """Return of which half of the days a time is."""
-    return bool(at_ms // _DAY_MS % 2)
+def is_odd(at_ms: Integers) -> Flags:
+    """Return of which half of the days times are."""
+    return np.asarray(at_ms // _DAY_MS % 2 == 1)
 
 
 def wave_at(at_ms: int | Integers) -> Waves:
@@ -94,9 +94,13 @@ def rhythm_of(
     if not has_rhythm(every_ms):
         return found
     some = np.flatnonzero(n * every_ms >= _FEWEST_DAYS * _DAY_MS)
+    if not len(some):
+        return found
     n, mean, first_ms = n[some], total[some] / n[some], first_ms[some]
-    until, since = (_passed(at, every_ms) for at in (first_ms + n * every_ms, first_ms))
-    (n_even, n_odd), ends = until[0] - since[0], until[1] - since[1]
+    passed = _passed(np.stack([first_ms, first_ms + n * every_ms]), every_ms)
+    (n_even, n_odd), ends = (
+        until - since for since, until in (each.swapaxes(0, 1) for each in passed)
+    )
     z = np.stack([half[some] for half in halves])
     even, odd = 2 * (z - mean * ends) / (np.stack([n_even, n_odd]) * mean)
     both, of_even, of_odd = (even * odd.conj()).real, np.abs(even) ** 2, np.abs(odd) ** 2

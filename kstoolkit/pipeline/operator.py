@@ -8,10 +8,12 @@ drop a whole CountBlock as one late row, and processing time never ends under ``
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -59,29 +61,59 @@ GONE, CLOSED, REST = "gone", "closed ", "rest "
 _BEGAN, _END = "began_ms", "end_ms"  # of sessions, in the columns that rules read
 
 
+class _Kept(NamedTuple):
+    """What a process remembers of a state that it stamped."""
+
+    stamp: str
+    blocks: dict[str, bytes]
+
+    def size(self) -> int:
+        """Return how many bytes these are."""
+        return sum(map(len, self.blocks.values()))
+
+
+_KEPT: dict[str, _Kept] = {}
+_STAMP, _OWNER = re.compile("stamp/[0-9a-f]{32}/[0-9a-f]{32}"), len("stamp/") + 32
+_MOST_KEPT_BYTES = 128 << 20
+
+
 class StateBlocks(MutableMapping[str, bytes]):
     """Spark's map state of one bucket as blocks, in one micro-batch.
 
-    Each question to it goes through a socket: its keys are asked for once, and what isn't among
-    them not at all.
+    Each question to it goes through a socket, where Java pickles bytes one by one: its keys are
+    asked for once, what isn't among them not at all, and what was used stays in this process for
+    the next micro-batch. That is used if the state's stamp is still the one that this process gave
+    it, drawn anew by whoever changes the state: so nobody has, and no change of ours was undone.
     """
 
     def __init__(self, state: Any) -> None:
         self.state = state
         self.names = {row[0] for row in state.keys()}  # noqa: SIM118 - Spark's own method
+        self._stamp = next(filter(_STAMP.fullmatch, self.names), "")
+        self.names.discard(self._stamp)
+        self._has_changed, self._used = False, dict[str, bytes]()
+        kept = _KEPT.get(self._stamp[:_OWNER])
+        self._known = dict(kept.blocks) if kept and kept.stamp == self._stamp else {}
+        self._room_bytes = _MOST_KEPT_BYTES // 2
 
     def __getitem__(self, key: str) -> bytes:
         if key not in self.names:
             raise KeyError(key)
-        return bytes(self.state.getValue((key,))[0])
+        block = self._used.get(key) or self._known.get(key)
+        return self._keep(key, block or bytes(self.state.getValue((key,))[0]))
 
     def __setitem__(self, key: str, block: bytes) -> None:
+        self._change()
         self.state.updateValue((key,), (block,))
         self.names.add(key)
+        self._drop(key)
+        self._keep(key, block)
 
     def __delitem__(self, key: str) -> None:
+        self._change()
         self.names.remove(key)
         self.state.removeKey((key,))
+        self._drop(key)
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self.names])
@@ -89,10 +121,35 @@ class StateBlocks(MutableMapping[str, bytes]):
     def __len__(self) -> int:
         return len(self.names)
 
+    def _change(self) -> None:
+        """Before the first change of a micro-batch: stamp the state anew."""
+        if self._has_changed:
+            return
+        self._has_changed = True
+        if self._stamp:
+            self.state.removeKey((self._stamp,))
+        owner = self._stamp[:_OWNER] or f"stamp/{uuid4().hex}"
+        stamp = f"{owner}/{uuid4().hex}"
+        self.state.updateValue((stamp,), (b"",))
+        _KEPT.pop(owner, None)
+        while sum(map(_Kept.size, _KEPT.values())) > _MOST_KEPT_BYTES // 2:
+            del _KEPT[next(iter(_KEPT))]  # that was used longest ago
+        _KEPT[owner] = _Kept(stamp, self._used)
+
+    def _keep(self, key: str, block: bytes) -> bytes:
+        if key not in self._used and len(block) <= self._room_bytes:
+            self._room_bytes -= len(block)
+            self._used[key] = block
+        return block
+
+    def _drop(self, key: str) -> None:
+        self._known.pop(key, None)
+        self._room_bytes += len(self._used.pop(key, b""))
+
 
 def view_of(key: str) -> tuple[int, By]:
-    """Return of which level a view is, and by which parts, told by its key."""
-    level, _, by = key.removeprefix("history/").partition("/")
+    """Return of which level a view is, and by which parts, told by the key of a block of it."""
+    level, _, by = re.sub(r"\+\d+$", "", key).removeprefix("history/").partition("/")
     return int(level), tuple(json.loads(by)) if by else None
 
 
@@ -215,7 +272,7 @@ class CascadeOperator(StatefulProcessor):
             else:
                 out.extend(_limited(view, seen_by))
         for level, gone in done.gone.items() if self.plan.whole else ():
-            out.extend((GONE, level, counters.encode()) for counters in gone)
+            out.extend((GONE, level, counters.encode(passing=True)) for counters in gone)
         told = {
             "bucket": number,
             "events": arrivals.total,
@@ -248,18 +305,16 @@ class CascadeOperator(StatefulProcessor):
         if len(kept) < len(counters):
             left_out[changes.level] = len(counters) - len(kept)
         if len(kept):
-            yield COUNTS, changes.level, kept.encode()
+            yield COUNTS, changes.level, kept.encode(passing=True)
 
     def _forget_stale(self, changes: Changes) -> None:
         """Forget baselines that are not kept up."""
         views = self.plan.views
         kept = {each.key for each in views if each.level == changes.level and each.baseline}
-        begin = f"history/{changes.level}"
-        known = {begin, f"{begin}/[]"}  # all that there can be where an action is one column
-        if changes.counters.parts is not None:
-            known = {key for key in self.blocks if key.split("/[")[0] == begin}
-        for key in known - kept:
-            self.blocks.pop(key, None)
+        for key in list(self.blocks):
+            is_of_level = key.startswith("history/") and view_of(key)[0] == changes.level
+            if is_of_level and view_key(*view_of(key)) not in kept:
+                del self.blocks[key]
 
     def _forget_items(self) -> None:
         """Forget what was touched of items that no rule looks at any more."""
@@ -316,7 +371,7 @@ class CascadeOperator(StatefulProcessor):
         if is_closing:
             material += self._closed(view, baselines, (closing.parts, closing.until_ms), told)
             told.closed_ms[cascade.number] = closing.until_ms
-            self.blocks[view.key] = baselines.encode()
+            baselines.put(self.blocks, view.key)
             yield CLOSED + view.key, view.level, told.encode()
         if is_last:
             rest = Everyone(baselines.every_ms)
@@ -372,12 +427,12 @@ class CascadeOperator(StatefulProcessor):
         Of a rule that is new, they are learnt from the counts there were; so are those of a release
         that learnt otherwise.
         """
-        window, block = self.plan.cascade.levels[view.level], self.blocks.get(view.key)
+        window = self.plan.cascade.levels[view.level]
         told = Everyone(window.every_ms)
-        if block is not None and not Baselines.is_earlier(block):
-            known = Baselines.decode(block, view.watch)
-            if known.closed_ms == from_ms:  # else the rule was out while windows were closed
-                return known, told
+        known = Baselines.at(self.blocks, view.key, view.watch)
+        if known is not None and known.closed_ms == from_ms:
+            return known, told
+        # It is a new rule, or was out while windows were closed.
         baselines = Baselines.empty(window.size_ms, window.every_ms, view.watch)
         earlier = cascade.closed(view.level, NEVER, from_ms) if view.item is None else ()
         self._closed(view, baselines, (earlier, from_ms), told)

@@ -172,7 +172,7 @@ class Tally:
         for kind, each in self._open.items():
             merged = _merged(each)
             parts = merged.by_bucket(self.grain.buckets) if len(merged) else ()
-            self._aside += ((bucket, kind, part.encode()) for bucket, part in parts)
+            self._aside += ((bucket, kind, part.encode(passing=True)) for bucket, part in parts)
             if kind == BLOCK and len(merged):
                 reached = np.array(Reached.by_most(merged)).tobytes()
                 self._tell(_sampled(merged).encode() if self.label else reached)

@@ -1,4 +1,4 @@
-"""What a batch costs that touches a little of a large segment of counts.
+"""What a batch costs that touches a little of a large segment of counts, or of many baselines.
 
     python -m tests.benchmarks.segments [--counters 1200000] [--share 0.01] [--batches 20]
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kstoolkit.counters.bucket import Place, Segments
 from kstoolkit.counters.counters import Counters
+from kstoolkit.findings.baselines import Baselines
 from tests.benchmarks.table import machine
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -28,8 +29,36 @@ def drawn(draws: np.random.Generator, number: int, users: int) -> Counters:
     return Counters.of(starts, who, what)
 
 
+def of_baselines(cells: int, share: float, closings: int) -> str:
+    """Return what closing an hour costs in which a share of the cells had counts."""
+    draws, blocks = np.random.default_rng(1), dict[str, bytes]()
+    written, spent, size = 0, 0.0, 0
+    for hour in range(closings + 1):
+        who = np.arange(cells) if hour == 0 else draws.choice(cells, int(cells * share), False)
+        counts = {
+            "window_start_ms": np.full(len(who), hour * HOUR_MS),
+            "user": pa.array([f"user{cell // 4}" for cell in who]),
+            "action": pa.array([f"action{cell % 4}" for cell in who]),
+            "count": draws.integers(1, 9, len(who)),
+        }
+        before, begun = dict(blocks), time.process_time()
+        learnt = Baselines.at(blocks, "history/1") or Baselines.empty(HOUR_MS)
+        learnt.close(pa.table(counts), (hour + 1) * HOUR_MS, 100)
+        learnt.put(blocks, "history/1")
+        if hour:
+            spent += time.process_time() - begun
+            written += sum(len(b) for key, b in blocks.items() if before.get(key) is not b)
+        else:
+            size = sum(map(len, blocks.values()))
+    return (
+        f"{cells:,} baselines of {size / 1e6:.1f} MB, {share:.1%} of them changed at each of "
+        f"{closings} closings: {spent / closings / cells * 1e9:.0f} ns a baseline held, "
+        f"{written / closings / 1e6:.2f} MB written a closing."
+    )
+
+
 def main() -> None:
-    """Measure, and print a line."""
+    """Measure, and print a line of each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--counters", type=int, default=1_200_000)
     parser.add_argument("--share", type=float, default=0.01)
@@ -51,6 +80,7 @@ def main() -> None:
         f"batches: {spent / given.batches / held * 1e9:.0f} ns a counter held, "
         f"{written / given.batches / 1e6:.2f} MB written a batch."
     )
+    print(of_baselines(given.counters, given.share, given.batches))
 
 
 if __name__ == "__main__":

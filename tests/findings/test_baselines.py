@@ -4,7 +4,7 @@ import cmath
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
+from kstoolkit.findings import baselines as baselines_module
 from kstoolkit.findings.baselines import Baselines, Closed
+from kstoolkit.findings.lasting import NOTHING, Watch
 from kstoolkit.findings.rhythm import rhythm_of
 from tests.findings.made import DAY, HOUR, counted
 
@@ -204,6 +206,7 @@ def check(oracle: Oracle, closed: list[Closed], baselines: Baselines) -> None:
 HOURS, HOPS, DAYS = (HOUR, HOUR), (2 * HOUR, HOUR), (DAY, DAY)
 TWO_DAYS = (2 * DAY, 2 * DAY)  # of which 28 are more than four weeks
 SESSIONS = (-HOUR, HOUR)
+WATCHED = Watch(factor=2.0, evenness=True, newcomers=True)
 KINDS = st.sampled_from([HOURS, HOPS, DAYS, TWO_DAYS, SESSIONS])
 
 
@@ -256,6 +259,95 @@ def test_however_windows_are_split_into_calls_all_that_is_told_and_kept_is_the_s
         assert baselines.closed_ms == end * kind[1]
     oracle.close(rows, cuts[-1])
     check(oracle, closed, baselines)
+
+
+@given(split_counts(), st.sampled_from([NOTHING, WATCHED]))
+def test_windows_one_by_one_tell_and_keep_what_several_at_once_do(
+    case: tuple[tuple[int, int], list[Row], list[int]], watch: Watch
+) -> None:
+    kind, rows, cuts = case
+    ways = []
+    for many in (0, 1_000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(baselines_module, "_MANY_ROWS", many)
+            learnt, closed = Baselines.empty(*kind, watch), []
+            for begin, end in zip([0, *cuts], cuts, strict=False):
+                some = [row for row in rows if begin <= row[0] < end]
+                told = learnt.close(counted(some, kind[1]), end * kind[1])
+                closed.append([getattr(told, each.name) for each in fields(told)])
+            ways.append((closed, learnt.encode()))
+    assert ways[0] == ways[1]
+
+
+@given(split_counts(), st.sampled_from([NOTHING, WATCHED]), st.integers(1, 4))
+def test_what_is_laid_beside_a_block_comes_back_as_if_all_had_been_written(
+    case: tuple[tuple[int, int], list[Row], list[int]], watch: Watch, most: int
+) -> None:
+    kind, rows, cuts = case
+    whole, blocks = Baselines.empty(*kind, watch), dict[str, bytes]()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"_LARGE": 1, "_SHARE": 1, "_MOST_BESIDE": most}.items():
+            patch.setattr(baselines_module, name, value)
+        for begin, end in zip([0, *cuts], cuts, strict=False):
+            counts = counted([row for row in rows if begin <= row[0] < end], kind[1])
+            parted = Baselines.at(blocks, "history/1", watch) or Baselines.empty(*kind, watch)
+            for each in (whole, parted):
+                each.close(counts, end * kind[1])
+            parted.put(blocks, "history/1")
+            known = Baselines.at(blocks, "history/1", watch)
+            assert known is not None
+            assert len(blocks) <= 1 + most
+            assert sorted_cells(known) == sorted_cells(whole)
+            assert known.closed_ms == whole.closed_ms
+            assert known.cells.actions == whole.cells.actions
+            np.testing.assert_array_equal(known.firsts, whole.firsts)
+
+
+def sorted_cells(learnt: Baselines) -> pa.Table:
+    table = learnt.cells.to_table()
+    texts = {name: table[name].cast(pa.string()) for name in ("user", "action")}
+    table = table.drop_columns(list(texts))
+    for name, column in texts.items():
+        table = table.append_column(name, column)
+    return table.sort_by([(name, "ascending") for name in texts])
+
+
+def test_a_closing_that_touches_few_of_many_cells_writes_few_bytes() -> None:
+    users = [f"user {number}" for number in range(20_000)]
+    blocks, learnt = dict[str, bytes](), Baselines.empty(HOUR)
+    sizes = []
+    for hour in range(40):
+        rows = [(hour, user, "x", 3) for user in (users if hour == 0 else users[hour::100])]
+        learnt = Baselines.at(blocks, "history/1") or learnt
+        before = dict(blocks)
+        learnt.close(counted(rows), (hour + 1) * HOUR)
+        learnt.put(blocks, "history/1")
+        sizes.append(sum(len(b) for key, b in blocks.items() if before.get(key) != b))
+    assert max(sizes[1:12]) < sizes[0] / 20  # an eighth of all has not been reached
+    assert sum(sizes[1:]) < 5 * sizes[0]
+    known = Baselines.at(blocks, "history/1")
+    assert known is not None
+    assert len(known.cells) == 20_000
+
+
+def test_what_another_kind_of_users_had_leaves_nothing_beside() -> None:
+    users = [f"user {number}" for number in range(5_000)]
+    blocks, learnt = dict[str, bytes](), Baselines.empty(HOUR)
+    for hour in range(3):
+        learnt.close(
+            counted([(hour, u, "x", 3) for u in users[: 5_000 if hour == 0 else 9]]),
+            (hour + 1) * HOUR,
+        )
+        learnt.put(blocks, "history/1")
+    assert sorted(blocks) == ["history/1", "history/1+1", "history/1+2"]
+    grouped = Watch(group="^user [0-4]")
+    kinds = Baselines.at(blocks, "history/1", grouped)
+    assert kinds is not None
+    kinds.put(blocks, "history/1")
+    assert sorted(blocks) == ["history/1"]
+    again = Baselines.at(blocks, "history/1", grouped)
+    assert again is not None
+    assert again.cells.to_table() == kinds.cells.to_table()
 
 
 @given(split_counts(), st.integers(0, 40))
@@ -512,8 +604,11 @@ def test_a_block_of_a_newer_version_is_refused_by_name() -> None:
 def test_a_block_of_a_release_that_learnt_otherwise_is_known_as_such_and_not_read() -> None:
     block = Baselines.empty(HOUR).encode()
     earlier = b"\x01" + block[1:]
-    assert Baselines.is_earlier(earlier)
-    assert not any(map(Baselines.is_earlier, (block, b"", b"\x09")))
+    assert Baselines.at({"history/1": earlier}, "history/1") is None
+    assert Baselines.at({"history/1": block}, "history/1") is not None
+    for unknown in (b"", b"\x09"):
+        with pytest.raises(FormatError):
+            Baselines.at({"history/1": unknown}, "history/1")
     with pytest.raises(FormatError, match="of version 1"):
         Baselines.decode(earlier)
 

@@ -27,6 +27,18 @@ spark = spark_session("local[1]")
 maps = Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text()
 print(spark.range(10).count(), os.environ["KSTOOLKIT_CACHE_DIR"] in maps)
 """
+LOOKED_AT = """
+import subprocess, sys
+from pyspark import SparkContext
+from kstoolkit.pipeline.session import spark_session
+spark = spark_session("local[1]")
+process = SparkContext._gateway.proc.pid
+subprocess.run([sys.argv[1], str(process), "JFR.start"], check=True, stdout=subprocess.DEVNULL)
+# Values of each type bind arguments of their own, for which Java makes up classes.
+kinds = [f"cast(id as {kind}) {kind}" for kind in ("int", "float", "double", "string", "boolean")]
+rows = spark.range(9).selectExpr("id", *kinds).groupBy("id", "int").count()
+print(rows.mapInArrow(lambda batches: batches, "id long, i int, n long").count())
+"""
 MADE_SECONDS = 300
 
 
@@ -73,6 +85,12 @@ def test_a_start_leaves_an_archive_the_next_one_maps_it_and_one_that_is_damaged_
         assert time.monotonic() < until, left
         time.sleep(0.2)
     assert left == ["classes.jsa", "spark"]
+
+    looking = java.home / "bin" / "jcmd"
+    if looking.exists():  # in a JDK
+        asked = [sys.executable, "-c", LOOKED_AT, str(looking)]
+        done = subprocess.run(asked, check=False, capture_output=True, text=True)
+        assert (done.returncode, done.stdout.strip()) == (0, "9"), done.stderr
 
     whole = archive.file.read_bytes()
     for damaged in (whole[: len(whole) // 2], b"no archive"):
