@@ -9,11 +9,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import psutil
 import pytest
+from scipy.stats import kstest
 
 from tests.benchmarks.events import Events, events_in
 from tests.benchmarks.lab import SHOWN, profiles
+from tests.benchmarks.latency import FILE_SECONDS, due_seconds, phase_tenths
 from tests.benchmarks.replicas import Rates
 from tests.benchmarks.standing import Standing, Totals
 from tests.benchmarks.standing import markdown as table_of_peers
@@ -300,6 +303,16 @@ def test_replicas_are_measured_under_each_profile_that_is_asked_for() -> None:
         ]
         assert len(rates) == 2
         assert all(float(rate.replace(",", "")) > 0 for rate in rates)
+
+
+def test_files_arrive_at_any_phase_of_a_trigger_and_at_a_steady_rate() -> None:
+    due = due_seconds(400)
+    assert (due // FILE_SECONDS == np.arange(400)).all()
+    for begun in (1_700_000_000.0, 1_700_000_000.37):
+        phases = (begun + due) % 1
+        assert kstest(phases, "uniform").pvalue > 0.05
+        assert min(phase_tenths(begun + due, "1 second")) >= 20
+    assert sum(phase_tenths(due, "10 seconds")) == 400
 
 
 def told_by(module: str, *arguments: str) -> str:

@@ -98,7 +98,7 @@ class _Watch:
     def __init__(self, out: Path) -> None:
         self.settings, self.begun = out / "run.json", False
         self.batches = BatchFolders(out / "statistics")
-        self.seen = self.events = 0
+        self.newest, self.events = -1, 0
         self.over = threading.Event()
         self.thread = threading.Thread(target=self._watch)
 
@@ -118,8 +118,9 @@ class _Watch:
         if not self.begun and self.settings.exists():
             self.begun = True
             mark("begun")
-        for batch in self.batches.marked()[self.seen :]:
-            self.seen += 1
+        # By their numbers: there are fewer folders again once some are folded.
+        for batch in [each for each in self.batches.marked() if each.number > self.newest]:
+            self.newest = batch.number
             self.events += MicroBatch.load(batch.folder).events
             mark("counted", events=self.events)
 
