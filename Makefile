@@ -4,6 +4,7 @@
 # make bench   compare the rates and the memory of the main job with its rivals; then bench-keys,
 #              how long a checkup of 69 RocksDBs takes, what-if of a million users' day, and alerts
 # make bench-peers  ours beside Kafka Streams, Flink, Spark and DuckDB on the same events, killed midway
+# make bench-growth  how cost grows with users, actions, buckets, time and events: half an hour
 # make bench-keys  what keys of several columns cost, and sessions, beside one action
 # make soak    two live runs, while files, clocks and kills misbehave: some minutes
 # make bench-worlds  false alarms and recall in worlds of other laws than the detector's
@@ -34,7 +35,7 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test test-long bench bench-peers bench-keys bench-worlds bench-years soak lab notebooks docs lint clean chromium alertmanager jdk classes compiled
+.PHONY: run test test-long bench bench-peers bench-growth bench-keys bench-worlds bench-years soak lab notebooks docs lint clean chromium alertmanager jdk classes compiled
 .PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:
 
@@ -61,6 +62,10 @@ bench: installed-for-tests chromium
 # The rivals in Java are compiled; their jars come from the public Maven repository, once.
 bench-peers: installed-for-tests jdk
 	$(BIN)/python -m tests.benchmarks.peers --plot docs/peers.png $(BENCH)
+
+# Some gigabytes of events at a time, which go again.
+bench-growth: installed-for-tests
+	$(BIN)/python -m tests.benchmarks.growth $(BENCH)
 
 bench-keys: installed-for-tests
 	$(BIN)/python -m tests.benchmarks.keys $(BENCH)

@@ -6,21 +6,29 @@ import json
 import subprocess
 import sys
 from dataclasses import fields, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import numpy as np
 import psutil
 import pytest
 from scipy.stats import kstest
 
+from tests.benchmarks.contestant import WINDOWS
+from tests.benchmarks.duckdb_groupby import QUERY
 from tests.benchmarks.events import Events, events_in
+from tests.benchmarks.growth import Case, Growth, wrong_in
+from tests.benchmarks.growth import markdown as table_of_growth
 from tests.benchmarks.lab import SHOWN, profiles
 from tests.benchmarks.latency import FILE_SECONDS, due_seconds, phase_tenths
 from tests.benchmarks.replicas import Rates
 from tests.benchmarks.standing import Standing, Totals
 from tests.benchmarks.standing import markdown as table_of_peers
+from tests.benchmarks.statebytes import StateBytes
 from tests.benchmarks.table import Row, disagreements, markdown
+from tests.benchmarks.workloads import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +87,43 @@ beside = Beside(folders=(folder,))
 command = [sys.executable, "-c", sys.argv[1]]
 runs = [measure(command, folder / "log", cwd=".", beside=beside, kill_at=at) for at in (50, None)]
 print(json.dumps([asdict(run) for run in runs]))
+"""
+
+SHAPE = """
+    SELECT max(time) - min(time), count(DISTINCT action), max(of_user) FROM (
+        SELECT *, count(*) OVER (PARTITION BY "user") AS of_user FROM read_parquet('{files}'))
+"""
+
+WRITING = """
+from pathlib import Path
+from tests.benchmarks.contestant import mark
+import time
+folder = Path("{folder}") / "state"
+mark("begun")
+folder.mkdir()
+for number in range(4):
+    hidden = folder / f".{{number}}.zip.8f2a.tmp"
+    hidden.write_bytes(b"x" * 50_000)
+    time.sleep(0.7)
+    hidden.write_bytes(b"x" * 100_000)
+    hidden.rename(folder / f"{{number}}.zip")
+    if number >= 2:
+        time.sleep(0.7)
+        (folder / f"{{number - 2}}.zip").unlink()
+mark("counted", events=1)
+mark("told", counters={{}})
+"""
+
+# What a contestant wrote below a folder, and what was left there at the most.
+WRITTEN = """
+import json, sys
+from dataclasses import asdict
+from pathlib import Path
+from tests.benchmarks.measuring import Beside, measure
+folder = Path(sys.argv[2])
+beside = Beside(folders=(folder / "state",))
+measured = measure([sys.executable, "-c", sys.argv[1]], folder / "log", cwd=".", beside=beside)
+print(json.dumps(asdict(measured)))
 """
 
 # Measuring adopts orphans and ends whatever a contestant leaves: a whole process's business.
@@ -152,6 +197,16 @@ def test_a_contestant_that_is_killed_midway_goes_on_where_it_was(tmp_path: Path)
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert len(pids) == 2
     assert not any(map(psutil.pid_exists, pids))
+
+
+def test_what_was_written_is_known_also_where_it_is_gone(tmp_path: Path) -> None:
+    source = WRITING.format(folder=tmp_path)
+    command = [sys.executable, "-c", WRITTEN, source, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    measured = json.loads(done.stdout)
+    assert measured["written_bytes"] == 400_000
+    assert measured["disk_bytes"] <= 350_000
+    assert len(list((tmp_path / "state").iterdir())) == 2
 
 
 def standing(totals: Totals, after_kill: Totals | None = None, **facts: Any) -> Standing:
@@ -313,6 +368,79 @@ def test_files_arrive_at_any_phase_of_a_trigger_and_at_a_steady_rate() -> None:
         assert kstest(phases, "uniform").pvalue > 0.05
         assert min(phase_tenths(begun + due, "1 second")) >= 20
     assert sum(phase_tenths(due, "10 seconds")) == 400
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        Workload(events=60_000, users=1_000, files=7, hottest=0.3),
+        Workload(events=60_000, users=50_000, actions=10_000, files=4, days=365),
+    ],
+    ids=["hot", "wide and long"],
+)
+def test_numpy_counts_of_the_events_it_makes_what_duckdb_does(
+    tmp_path: Path, workload: Workload
+) -> None:
+    told = workload.write(tmp_path / "events")
+    database = duckdb.connect()
+    database.execute("SET TimeZone = 'UTC'")
+    files = tmp_path / "events" / "*.parquet"
+    for label in WINDOWS:
+        query = QUERY.format(label=label, files=files)
+        counters, number, _, _ = database.execute(query).fetchone() or ()
+        assert (counters, number) == (told.counters[label], told.events[label])
+    length, actions, hottest = database.execute(SHAPE.format(files=files)).fetchone() or ()
+    assert length > 0.99 * timedelta(days=workload.days)
+    assert actions > 0.99 * workload.actions
+    assert hottest / workload.events == pytest.approx(workload.hottest or 0.179, abs=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_growth_is_told_of_each_batch_with_numpys_totals(tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    small = ["--only", "10^5 users", "--scale", "0.001", "--files-per-batch", "1"]
+    there = ["--out", str(out), "--folder", str(tmp_path)]
+    told = told_by("tests.benchmarks.growth", *small, *there)
+    (found,) = json.loads(out.read_text(encoding="utf-8"))["rows"]
+    assert found["beside"] == "exact"
+    assert found["totals"] == found["truth"]
+    assert found["truth"]["events"] == dict.fromkeys(WINDOWS, 20_000)
+    assert len(found["batch_seconds"]) == 19, "also of those that were folded meanwhile"
+    assert found["row"]["steady_cpu_seconds_per_million"] > 0
+    assert found["written_bytes"] > found["state"]["on_disk_bytes"] > 0
+    assert found["state"]["live_bytes"] > 0
+    assert " exact " in told
+    assert list(tmp_path.iterdir()) == [out], "the events and the run are gone"
+
+
+def test_growth_with_other_totals_or_too_much_memory_is_an_error() -> None:
+    truth = Totals({"1 minute": 3}, {"1 minute": 9})
+    fewer = Totals({"1 minute": 2}, {"1 minute": 8})
+    fine = growth(truth, truth, peak_bytes=6 << 30)
+    assert list(wrong_in([fine])) == []
+    off, large = growth(fewer, truth), growth(truth, truth, peak_bytes=7 << 30)
+    assert list(wrong_in([fine, off, large])) == [
+        "contestant: 1 minute: -1 events, -1 counters",
+        "contestant: 7.0 GiB of memory, of 6.0 GiB",
+    ]
+    cells = [line.count("|") for line in table_of_growth([fine, off]).splitlines()]
+    assert cells == [cells[0]] * 4
+
+
+def growth(totals: Totals, truth: Totals, peak_bytes: int = 1 << 30) -> Growth:
+    return Growth(
+        name="contestant",
+        case=Case(Workload(events=9)),
+        row=replace(row("contestant", totals.counters), peak_bytes=peak_bytes),
+        totals=totals,
+        truth=truth,
+        state=StateBytes(rows=1, live_bytes=100, on_disk_bytes=200),
+        written_bytes=300,
+        batch_seconds=(1.0, 2.5),
+        batch_cpu_seconds=(2.0, 4.0),
+    )
 
 
 def told_by(module: str, *arguments: str) -> str:

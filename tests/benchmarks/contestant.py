@@ -21,6 +21,7 @@ def arguments(*choices: str) -> argparse.Namespace:
     for choice in choices:
         parser.add_argument(f"--{choice}", action="store_true")
     parser.add_argument("--changelog", choices=["bundles", "blocks"])
+    parser.add_argument("--buckets", type=int, default=8)
     return parser.parse_args()
 
 

@@ -2,10 +2,10 @@
 
 python -m tests.benchmarks.latency
 
-A writer in a process of its own drops a file of events in each half second, at a moment of it that
-chance decides: under a hidden name first, and into its place whole. In each file one user, a new one
-each time, crosses a ceiling. That user's file has arrived when it is renamed; the finding is on disk
-when the done-marker of the micro-batch that holds it is.
+A writer in a process of its own drops a file of events in each half second, at a moment of it
+that chance decides: under a hidden name first, and into its place whole. In each file one user, a
+new one each time, crosses a ceiling. That user's file has arrived when it is renamed; the finding
+is on disk when the done-marker of the micro-batch that holds it is.
 
 Spark's trigger goes off at whole multiples of its interval since 1970. How long after one a file
 arrives is its phase, which decides how long it waits at least: phases are told, in tenths.
@@ -62,8 +62,8 @@ class Latency:
             f"From an event's arrival to its finding on disk, at {self.events_per_second:,.0f} "
             f"events/s and a trigger of {self.trigger}: p50 {self.p50_seconds:.2f} s, "
             f"p99 {self.p99_seconds:.2f} s, at most {self.longest_seconds:.2f} s "
-            f"({self.crossings} crossings; {', '.join(map(str, self.phase_tenths))} of them arrived "
-            "in the ten tenths of the trigger's interval)."
+            f"({self.crossings} crossings; they arrived in the tenths of the trigger's interval: "
+            f"{', '.join(map(str, self.phase_tenths))})."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 CPU seconds are user and system time of every descendant, the ended ones too: the measuring process
 adopts orphans (``PR_SET_CHILD_SUBREAPER``) and waits for all. Memory is the sum of the tree's PSS,
 in which pages that several processes share count once. Room on disk is what folders hold that a
-contestant keeps its state in. A contestant may be killed midway, all of it: ``kill -9``.
+contestant keeps its state in. What was written into them is each file that came to lie there, also
+those that are gone by the end, each once: files that stay for less than half a second may be
+missed. A contestant may be killed midway, all of it: ``kill -9``.
 """
 
 from __future__ import annotations
@@ -66,6 +68,8 @@ class Measured:
         Seconds since the start, the PSS of the tree then, and the bytes on disk.
     disk_bytes
         The most that was on disk up to its last ``counted``.
+    written_bytes
+        What was written into the folders of its state until its end.
     """
 
     wall_seconds: float = 0.0
@@ -74,6 +78,7 @@ class Measured:
     marks: list[Mark] = field(default_factory=list)
     samples: list[tuple[float, int, int]] = field(default_factory=list)
     disk_bytes: int = 0
+    written_bytes: int = 0
 
     def marked(self, name: str) -> list[Mark]:
         return [mark for mark in self.marks if mark.name == name]
@@ -127,9 +132,9 @@ def measure(
             command, stdout=subprocess.PIPE, stderr=stderr, cwd=cwd, env=beside.environment
         ) as process,
     ):
-        done = threading.Event()
+        done, written = threading.Event(), dict[Path, int]()
         sampler = threading.Thread(
-            target=_sample, args=(measured.samples, began, done, beside.folders)
+            target=_sample, args=(measured.samples, began, done, beside.folders, written)
         )
         sampler.start()
         for line in process.stdout or ():
@@ -143,6 +148,7 @@ def measure(
                 killed = True
         done.set()
         sampler.join()
+    measured.written_bytes = sum(written.values())
     _wait_for_orphans()
     if process.returncode and not killed:
         last = log.read_text(encoding="utf-8", errors="replace")[-_LAST_CHARACTERS:]
@@ -165,11 +171,17 @@ def _sample(
     began: float,
     done: threading.Event,
     folders: Iterable[Path],
+    written: dict[Path, int],
 ) -> None:
-    while not done.wait(_SAMPLE_SECONDS):
+    is_over = False
+    while not is_over:
+        is_over = done.wait(_SAMPLE_SECONDS)  # and once more then
         size_bytes = sum(_pss_bytes(process) for process in descendants())
-        disk_bytes = sum(map(bytes_in, folders))
-        samples.append((time.monotonic() - began, size_bytes, disk_bytes))
+        there = {path: size for folder in folders for path, size in _files_in(folder)}
+        samples.append((time.monotonic() - began, size_bytes, sum(there.values())))
+        # What is not under its own name yet will be, once it is whole.
+        whole = {path: size for path, size in there.items() if path.suffix != ".tmp"}
+        written |= {path: max(size, written.get(path, 0)) for path, size in whole.items()}
 
 
 def bytes_in(folder: Path) -> int:
@@ -177,13 +189,15 @@ def bytes_in(folder: Path) -> int:
 
     What is set aside for a file and not written counts neither as the file's nor as the disk's.
     """
-    size_bytes = 0
-    for path, _, names in os.walk(folder):
-        for name in names:
+    return sum(size for _, size in _files_in(folder))
+
+
+def _files_in(folder: Path) -> Iterator[tuple[Path, int]]:
+    for root, _, names in os.walk(folder):
+        for path in (Path(root, name) for name in names):
             with suppress(FileNotFoundError):  # it may be gone by now
-                told = Path(path, name).lstat()
-                size_bytes += min(told.st_size, told.st_blocks * _BLOCK_BYTES)
-    return size_bytes
+                told = path.lstat()
+                yield path, min(told.st_size, told.st_blocks * _BLOCK_BYTES)
 
 
 def descendants() -> list[int]:

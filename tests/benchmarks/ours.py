@@ -2,15 +2,17 @@
 
 python -m tests.benchmarks.ours EVENTS WORK [--frame | --topic [--changelog bundles|blocks]]
 
-A topic has the events already: see :mod:`tests.benchmarks.broker`.
+A topic has the events already: see :mod:`tests.benchmarks.broker`. With ``--by-bucket`` what came
+out is added up bucket by bucket, however much that is, and not looked at any closer.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
+    from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.events.sources import Files, Frame
     from kstoolkit.events.topics import Topic
     from kstoolkit.kafka.outputs import KafkaChangelog
@@ -32,24 +35,20 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    asked = arguments("frame", "topic")
+    asked = arguments("frame", "topic", "by-bucket")
     ENDS_WITH_ITS_COMMAND.set()  # as a command's process does
     out = asked.work / "out"
     with _Watch(out):
-        pipeline = kst.Pipeline(source=_source(asked), changelog=_changelog(asked))
+        pipeline = kst.Pipeline(
+            source=_source(asked), changelog=_changelog(asked), buckets=asked.buckets
+        )
         # A DataFrame and a topic have limits of their own.
         limit = None if asked.frame or asked.topic else asked.files_per_batch
         run = pipeline.run(out, master=f"local[{CORES}]", max_files_per_batch=limit, progress=False)
-    counters = {label: run.changelog.counters(size_ms) for label, size_ms in WINDOWS.items()}
     summary = run.summary()
     mark(
         "told",
-        counters={label: len(counted) for label, counted in counters.items()},
-        totals={label: counted.total for label, counted in counters.items()},
-        block_bytes_per_counter={
-            label: block_bytes_each(counters[label], size_ms) for label, size_ms in WINDOWS.items()
-        },
-        dict_bytes_per_counter=dict_bytes_each(counters["1 minute"]),
+        **(_added_up(run.changelog) if asked.by_bucket else _looked_at(run.changelog)),
         events=summary.events,
         findings=len(run.findings.to_pandas()),
         changelog_records_per_million=round(summary.changelog_records / summary.events * 1e6),
@@ -57,6 +56,30 @@ def main() -> None:
         **_one_per_event(asked.changelog, summary),
     )
     spark_session().stop()
+
+
+def _looked_at(changelog: Changelog) -> dict[str, Any]:
+    """Return what came out, and what a counter takes of it."""
+    counters = {label: changelog.counters(size_ms) for label, size_ms in WINDOWS.items()}
+    return {
+        "counters": {label: len(counted) for label, counted in counters.items()},
+        "totals": {label: counted.total for label, counted in counters.items()},
+        "block_bytes_per_counter": {
+            label: block_bytes_each(counters[label], size_ms) for label, size_ms in WINDOWS.items()
+        },
+        "dict_bytes_per_counter": dict_bytes_each(counters["1 minute"]),
+    }
+
+
+def _added_up(changelog: Changelog) -> dict[str, dict[str, int]]:
+    """Return what came out, with one bucket's counters in memory at a time."""
+    told: dict[str, dict[str, int]] = {name: Counter() for name in ("counters", "totals")}
+    for label, size_ms in WINDOWS.items():
+        for bucket in range(changelog.buckets()):
+            counters = changelog.counters(size_ms, bucket=bucket)
+            told["counters"][label] += len(counters)
+            told["totals"][label] += counters.total
+    return told
 
 
 def _source(asked: argparse.Namespace) -> Files | Frame | Topic:
