@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import fields, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from scipy.stats import kstest
 
 from tests.benchmarks.contestant import WINDOWS
 from tests.benchmarks.duckdb_groupby import QUERY
-from tests.benchmarks.events import Events, events_in
+from tests.benchmarks.events import START_MS, Events, events_in
 from tests.benchmarks.growth import Case, Growth, wrong_in
 from tests.benchmarks.growth import markdown as table_of_growth
 from tests.benchmarks.lab import SHOWN, profiles
@@ -90,7 +90,7 @@ print(json.dumps([asdict(run) for run in runs]))
 """
 
 SHAPE = """
-    SELECT max(time) - min(time), count(DISTINCT action), max(of_user) FROM (
+    SELECT min(time), max(time), count(DISTINCT action), max(of_user) FROM (
         SELECT *, count(*) OVER (PARTITION BY "user") AS of_user FROM read_parquet('{files}'))
 """
 
@@ -389,8 +389,9 @@ def test_numpy_counts_of_the_events_it_makes_what_duckdb_does(
         query = QUERY.format(label=label, files=files)
         counters, number, _, _ = database.execute(query).fetchone() or ()
         assert (counters, number) == (told.counters[label], told.events[label])
-    length, actions, hottest = database.execute(SHAPE.format(files=files)).fetchone() or ()
-    assert length > 0.99 * timedelta(days=workload.days)
+    first, last, actions, hottest = database.execute(SHAPE.format(files=files)).fetchone() or ()
+    assert 0.99 * timedelta(days=workload.days) < last - first < timedelta(days=workload.days)
+    assert last < datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(days=1)
     assert actions > 0.99 * workload.actions
     assert hottest / workload.events == pytest.approx(workload.hottest or 0.179, abs=0.01)
 

@@ -51,6 +51,7 @@ def main() -> None:
         **(_added_up(run.changelog) if asked.by_bucket else _looked_at(run.changelog)),
         events=summary.events,
         findings=len(run.findings.to_pandas()),
+        dead_letters=summary.dead_letters,
         changelog_records_per_million=round(summary.changelog_records / summary.events * 1e6),
         changelog_bytes_per_million=round(summary.changelog_bytes / summary.events * 1e6),
         **_one_per_event(asked.changelog, summary),

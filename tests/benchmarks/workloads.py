@@ -1,5 +1,6 @@
 """Events by the shape they have: how many, of how many users and actions, in how much time.
 
+However long it is, it ends with the same day, which is over: nothing lies in the future.
 Files are made one by one, in as many threads as a contestant has cores (numpy and Arrow let each
 other run), so that hundreds of millions of events take little more memory than a few of them. What
 has to be counted of them is counted by numpy as they are made, before anything is written.
@@ -73,11 +74,16 @@ class Workload:
         by_law = 1 / float(zeta(self.exponent))
         return 0.0 if self.hottest is None else (self.hottest - by_law) / (1 - by_law)
 
+    @property
+    def begin_ms(self) -> int:
+        """When the first day begins."""
+        return START_MS - (self.days - 1) * _DAY_MS
+
     def edges(self, number: int) -> tuple[int, int, int, int]:
         """Return of a file its first event and the next file's, and when each of them begins."""
         first, last = (each * self.events // self.files for each in (number, number + 1))
         begin, end = (
-            START_MS + each * self.days * _DAY_MS // self.events for each in (first, last)
+            self.begin_ms + each * self.days * _DAY_MS // self.events for each in (first, last)
         )
         return first, last, begin, end
 
@@ -104,7 +110,9 @@ def _write(workload: Workload, folder: Path, number: int) -> list[NDArray[np.int
     os.utime(path, (START_MS // 1000 + number,) * 2)
     cell = users * workload.actions + actions
     cells = workload.users * workload.actions
-    return [np.unique((times - START_MS) // size * cells + cell) for size in WINDOWS.values()]
+    return [
+        np.unique((times - workload.begin_ms) // size * cells + cell) for size in WINDOWS.values()
+    ]
 
 
 def _named(what: str, numbers: NDArray[np.int64]) -> pa.Array:
