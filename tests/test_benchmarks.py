@@ -48,6 +48,21 @@ mark("told", counters={"1 minute": 3})
 """
 
 
+# As Spark's Python daemon: the system tells nobody what its workers used that have ended.
+IGNORING = """
+import signal, subprocess, sys, time
+from tests.benchmarks.contestant import mark
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+mark("begun")
+mark("counted", events=0)
+burn = "import time; end = time.process_time() + 0.5\\nwhile time.process_time() < end: pass"
+child = subprocess.Popen([sys.executable, "-c", burn + "\\ntime.sleep(4)"])
+child.wait()
+time.sleep(1)
+mark("counted", events=1_000_000)
+mark("told", counters={"1 minute": 3})
+"""
+
 LEAVING = """
 import subprocess
 from tests.benchmarks.contestant import mark
@@ -169,6 +184,13 @@ def test_the_children_of_a_contestant_count_too(tmp_path: Path) -> None:
     assert spent["steady_cpu_seconds_per_million"] >= 0.5
     assert spent["peak_bytes"] > 200 << 20
     assert spent["wall_seconds"] >= 1
+
+
+def test_a_child_that_nobody_waits_for_counts_too(tmp_path: Path) -> None:
+    done = measure_apart(IGNORING, tmp_path)
+    spent = json.loads(done.stdout)
+    assert 0.45 <= spent["steady_cpu_seconds_per_million"] < 1.0, "in ticks of a hundredth"
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_contestant_that_fails_says_why(tmp_path: Path) -> None:

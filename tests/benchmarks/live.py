@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.benchmarks.measuring import cpu_of_tree
+from tests.benchmarks.measuring import TreeCpu
 from tests.benchmarks.table import machine
 
 WARM_FILES = 60
@@ -52,22 +52,24 @@ def live(folder: Path, rate: int, trigger: str, seconds: int) -> tuple[float, in
         run = subprocess.Popen([*asked, "--follow", "--trigger", trigger], stdout=said, stderr=said)
     try:
         _wait_for_batch(out)
-        number = _steadily(events, 1, max(rate, 1_000), WARM_FILES)
+        cpu = TreeCpu()
+        number = _steadily(events, 1, max(rate, 1_000), WARM_FILES, cpu)
         time.sleep(15)  # what came is counted
-        spent, before, begun = cpu_of_tree(), _batches(out), time.monotonic()
-        _steadily(events, number, rate, seconds)
+        spent, before, begun = cpu.seconds(), _batches(out), time.monotonic()
+        _steadily(events, number, rate, seconds, cpu)
         took = time.monotonic() - begun
-        return (cpu_of_tree() - spent) / took, _batches(out) - before
+        return (cpu.seconds() - spent) / took, _batches(out) - before
     finally:
         run.send_signal(signal.SIGINT)
         run.wait()
 
 
-def _steadily(events: Path, first: int, rate: int, seconds: int) -> int:
+def _steadily(events: Path, first: int, rate: int, seconds: int, cpu: TreeCpu) -> int:
     begun = time.monotonic()
     for number in range(first, first + seconds):
         if rate:
             land(events, number, rate)
+        cpu.seconds()  # Spark ends workers that have nothing to do
         time.sleep(max(0, begun + number - first + 1 - time.monotonic()))
     return first + seconds
 

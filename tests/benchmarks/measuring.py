@@ -1,7 +1,9 @@
 """What a contestant costs: CPU of its whole process tree, memory of the same, time.
 
 CPU seconds are user and system time of every descendant, the ended ones too: the measuring process
-adopts orphans (``PR_SET_CHILD_SUBREAPER``) and waits for all. Memory is the sum of the tree's PSS,
+adopts orphans (``PR_SET_CHILD_SUBREAPER``) and waits for all. Where a parent ignores its children's
+ends, as Spark's Python daemon does, the system adds what they used to nobody's sum, so that is kept
+as it was when each was last seen. Memory is the sum of the tree's PSS,
 in which pages that several processes share count once. Room on disk is what folders hold that a
 contestant keeps its state in. What was written into them is each file that came to lie there, also
 those that are gone by the end, each once: files that stay for less than half a second may be
@@ -124,7 +126,8 @@ def measure(
     """
     _adopt_orphans()
     beside = beside or Beside()
-    measured, began, spent = Measured(), time.monotonic(), cpu_of_tree()
+    measured, began, cpu = Measured(), time.monotonic(), TreeCpu()
+    spent = cpu.seconds()
     served, killed = _cpu_of(beside.server), False
     with (
         log.open("ab") as stderr,
@@ -132,15 +135,15 @@ def measure(
             command, stdout=subprocess.PIPE, stderr=stderr, cwd=cwd, env=beside.environment
         ) as process,
     ):
-        done, written = threading.Event(), dict[Path, int]()
+        done = threading.Event()
         sampler = threading.Thread(
-            target=_sample, args=(measured.samples, began, done, beside.folders, written)
+            target=_sample, args=(measured, began, done, beside.folders, cpu)
         )
         sampler.start()
         for line in process.stdout or ():
             told = json.loads(line)
             name = told.pop("mark")
-            now = time.monotonic() - began, cpu_of_tree() - spent
+            now = time.monotonic() - began, cpu.seconds() - spent
             measured.marks.append(Mark(name, *now, told, _cpu_of(beside.server) - served))
             if kill_at is not None and not killed and told.get("events", -1) >= kill_at:
                 time.sleep(kill_after_seconds)
@@ -148,7 +151,6 @@ def measure(
                 killed = True
         done.set()
         sampler.join()
-    measured.written_bytes = sum(written.values())
     _wait_for_orphans()
     if process.returncode and not killed:
         last = log.read_text(encoding="utf-8", errors="replace")[-_LAST_CHARACTERS:]
@@ -167,21 +169,24 @@ def _close(measured: Measured) -> None:
 
 
 def _sample(
-    samples: list[tuple[float, int, int]],
+    measured: Measured,
     began: float,
     done: threading.Event,
     folders: Iterable[Path],
-    written: dict[Path, int],
+    cpu: TreeCpu,
 ) -> None:
+    written: dict[Path, int] = {}
     is_over = False
     while not is_over:
         is_over = done.wait(_SAMPLE_SECONDS)  # and once more then
+        cpu.seconds()
         size_bytes = sum(_pss_bytes(process) for process in descendants())
         there = {path: size for folder in folders for path, size in _files_in(folder)}
-        samples.append((time.monotonic() - began, size_bytes, sum(there.values())))
+        measured.samples.append((time.monotonic() - began, size_bytes, sum(there.values())))
         # What is not under its own name yet will be, once it is whole.
         whole = {path: size for path, size in there.items() if path.suffix != ".tmp"}
         written |= {path: max(size, written.get(path, 0)) for path, size in whole.items()}
+    measured.written_bytes = sum(written.values())
 
 
 def bytes_in(folder: Path) -> int:
@@ -226,6 +231,41 @@ def _stat(process: int) -> list[str]:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+@dataclass(slots=True)
+class TreeCpu:
+    """What all descendants used, also those that are gone without anyone waiting for them.
+
+    It has to be asked now and then: what such a one used since it was last asked is not known.
+    """
+
+    _ticks: dict[tuple[int, str], int] = field(default_factory=dict)
+    _gone: int = 0
+    _asking: threading.Lock = field(default_factory=threading.Lock)
+
+    def seconds(self) -> float:
+        """Return the CPU seconds, user and system, up to now."""
+        with self._asking:
+            there = {(each, told[19]): told for each in descendants() if (told := _stat(each))}
+            self._gone += sum(
+                ticks for process, ticks in self._ticks.items() if process not in there
+            )
+            self._ticks = {
+                process: sum(map(int, told[11:15]))
+                for process, told in there.items()
+                if _ignores_children(int(told[1]))
+            }
+            return cpu_of_tree() + self._gone / _TICKS
+
+
+def _ignores_children(process: int) -> bool:
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    ignored = next(int(line.split()[1], 16) for line in lines if line.startswith("SigIgn:"))
+    return bool(ignored >> (signal.SIGCHLD - 1) & 1)
 
 
 def cpu_of_tree() -> float:
