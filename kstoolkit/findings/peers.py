@@ -37,7 +37,6 @@ _OF_KIND = "\x1d"
 _WHOLE_KIND = "\x1e"  # not _OF_KIND: of sums over all actions the text is empty
 _POOLED_FROM = 2
 _MOST_BURSTY, _DEVIATIONS = 4, 3
-_MANY = 1 << 12  # more octaves than there are
 
 
 def encoded(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, Integers]:
@@ -260,11 +259,13 @@ def moments_of(
         *(mean * pooled, mean * mean * pooled),
         *(pooled / n, mean * pooled / n, mean * mean * pooled / n),
     )
-    lowest = int(octave.min(initial=0))
-    group, row = np.unique(action * _MANY + octave - lowest, return_inverse=True)
-    sums = [np.bincount(row, term, minlength=len(group)) for term in terms]
-    names = actions.take(pa.array(group // _MANY)).cast(pa.string())
-    keys = [np.full(len(group), start_ms), names, group % _MANY + lowest]
+    lowest, highest = int(octave.min(initial=0)), int(octave.max(initial=0))
+    octaves = highest - lowest + 1
+    row = action * octaves + octave - lowest
+    group = np.flatnonzero(np.bincount(row))
+    sums = [np.bincount(row, term, minlength=1)[group] for term in terms]
+    names = actions.take(pa.array(group // octaves)).cast(pa.string())
+    keys = [np.full(len(group), start_ms), names, group % octaves + lowest]
     counts = [each.astype(np.int64) for each in sums[: len(_COUNTS)]]
     return pa.table([*keys, *counts, *sums[len(_COUNTS) :]], schema=MOMENTS_SCHEMA)
 

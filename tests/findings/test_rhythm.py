@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kstoolkit.findings import rhythm as rhythm_module
 from kstoolkit.findings.peers import spread_of
 from kstoolkit.findings.rhythm import busy_at, has_rhythm, rhythm_of, wave_at
 
@@ -36,6 +38,24 @@ def fitted(counts: np.ndarray, start: np.ndarray) -> np.ndarray:
     angle = 2 * np.pi * start / DAY
     columns = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     return np.asarray(np.linalg.lstsq(columns, counts, rcond=None)[0])
+
+
+@pytest.mark.parametrize("hours", [1, 3, 6])
+def test_two_events_never_show_one_so_none_of_such_cells_is_looked_for(
+    hours: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rhythm_module, "_TOO_FEW", 0)
+    slots = 24 // hours
+    for first, days in itertools.product(range(2 * slots), (0, slots // 2, slots, 3 * slots)):
+        windows = 2 * slots + days
+        pairs = itertools.combinations_with_replacement(range(windows), 2)
+        counts = np.array([np.bincount(pair, minlength=windows) for pair in pairs])
+        first_ms = first * hours * HOUR
+        start = first_ms + np.arange(windows) * hours * HOUR
+        waves, is_odd = counts * wave_at(start), start // DAY % 2 == 1
+        halves = waves[:, ~is_odd].sum(axis=1), waves[:, is_odd].sum(axis=1)
+        history = np.full(len(counts), windows), counts.sum(axis=1), (counts**2.0).sum(axis=1)
+        assert not rhythm_of(halves, history, np.full(len(counts), first_ms), hours * HOUR).any()
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from([1, 2, 4, 6]))
