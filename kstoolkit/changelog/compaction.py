@@ -70,17 +70,9 @@ NEIGHBOURS = 16
 class CompactionResult:
     """What a compaction came to.
 
-    Parameters
-    ----------
-    batches_folded
-        How many batches became part of a fold; 0 if there was nothing to fold.
-    records_before, records_after
-        Rows that these batches held, and that the folds hold: counts, if not said otherwise.
-    bytes_before, bytes_after
-        Size of their files, and of the folds.
+    Of the batches that became part of folds: their rows (counts, if not said otherwise) and the
+    size of their files, and the same of the folds.
 
-    Examples
-    --------
     >>> CompactionResult(120, 90_000, 7_000, 1 << 20, 81_920)
     CompactionResult(120 batches folded: 90,000 → 7,000 records, 1.0 MiB → 80.0 KiB)
     >>> CompactionResult(0, 0, 0, 0, 0)

@@ -629,17 +629,9 @@ def _with(names: Sequence[str], finding: Finding, row: Mapping[str, Any]) -> dic
 class Choice:
     """Which findings are wanted; what is not given chooses all.
 
-    Parameters
-    ----------
-    rule, window
-        The rule's name, and the window's label.
-    user, action
-        The whole name; or, if none has it, a part of it in any case, unless ``whole``.
-    since_ms, until_ms
-        Windows that lie at least partly between these moments, epoch ms UTC.
+    Of ``user`` and ``action`` it is the whole name; or, if none has it, a part of it in any case,
+    unless ``whole``. Windows lie at least partly between the moments.
 
-    Examples
-    --------
     >>> Choice(user="anna").of(Findings(FINDINGS_SCHEMA.empty_table()))
     Findings(none)
     """

@@ -462,24 +462,11 @@ def incidents_of(
 ) -> Incidents:
     """Return the incidents that findings tell of, the one that began last first.
 
-    Parameters
-    ----------
-    tables
-        What was told, in the order of batches, with the columns of
-        :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`, and ``batch``, its number; without it,
-        each table is a batch.
-    gap
-        Findings with no longer time between them touch.
-    reached_ms
-        Until when events came, epoch ms UTC: an incident is resolved ``gap`` after its end.
-    clock_ms
-        The clock of the newest batch, epoch ms UTC: it is resolved too once that is ``gap`` later
-        than its end, and than the batch that told of it last: nothing need come for that.
-    parts
-        What the parts of an action are called, if it has several.
+    The ``tables`` are what was told, in the order of batches, with ``batch``, its number; without
+    it, each table is a batch. Findings touch with no longer time than ``gap`` between them. An
+    incident is resolved once events came until ``gap`` after its end (``reached_ms``); or the clock
+    of the newest batch is ``gap`` later than that, and than the batch that told of it last.
 
-    Examples
-    --------
     >>> incidents_of([], reached_ms=0)
     Incidents(none)
     """

@@ -182,13 +182,7 @@ class Marks(Records[Mark]):
 
 
 def load_marks(path: str | os.PathLike[str]) -> Marks:
-    """Return the marks of a TOML file; none if there is no such file.
-
-    Raises
-    ------
-    ConfigurationError
-        If it can't be read or is no TOML, or a mark in it makes no sense.
-    """
+    """Return the marks of a TOML file, or raise what is wrong with it; none without the file."""
     try:
         return Marks([mark for mark, _ in _read(Path(path))[1]])
     except OSError as error:
@@ -199,14 +193,8 @@ def load_marks(path: str | os.PathLike[str]) -> Marks:
 def add_mark(path: str | os.PathLike[str], mark: Mark) -> None:
     """Add a mark to a file, which is made if it is not there; others of the same thing go.
 
-    It is replaced as a whole, so readers find all or what was there before; links stay links.
-
-    Raises
-    ------
-    ConfigurationError
-        If the file holds something else than marks, or the mark makes no sense.
-    OutputError
-        If it can't be written.
+    It is replaced as a whole, so readers find all or what was there before; links stay links. If
+    it holds something else than marks, or the mark makes no sense, it is a ConfigurationError.
     """
     with _changing(Path(path), mark.of) as change:
         before = change.without(mark.of)

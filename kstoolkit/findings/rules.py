@@ -646,14 +646,9 @@ def bys_on(rules: Iterable[Rule], window: Duration | Window) -> list[By]:
 def of_parts(rules: Iterable[Rule], parts: Sequence[str]) -> tuple[Rule, ...]:
     """Return rules as they apply to actions of these parts: names in their order, shares given.
 
-    Raises
-    ------
-    ConfigurationError
-        If a rule names actions that have several parts, and chooses none of these; if there are
-        two budgets, or a budget of a rule's own; if two rules are alike, or but for their group.
+    It is a ConfigurationError if a rule names actions that have several parts, and chooses none of
+    these; if there are two budgets; if two rules are alike, or but for their group.
 
-    Examples
-    --------
     >>> of_parts([Ceiling("1 hour", 9, by=["op", "region"])], ["region", "op"])[0].by is None
     True
     """

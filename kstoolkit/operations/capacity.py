@@ -82,21 +82,11 @@ _NUMBERS = _MAY_BE_ZERO | {"rate", "users", "operations"}
 class Engine:
     """What counts events, and what that was measured to cost.
 
-    Parameters
-    ----------
-    title
-        What it is called.
-    event_s, record_s, measured_at
-        CPU of all its processes, in steady state, for a million events, and for a million records
-        of their changelog; and at how many events a second, by two cores, that was measured.
-    row_bytes, row_of, row_origin
-        What a counter takes at rest, what of, and where that is from.
-    restored
-        How many rows a second one machine restores; ``None`` where it copies files.
-    in_rows
-        Whether each counter is a row of its own, in segments by time.
-    compaction, peak
-        How files are merged, and how many times what lives there a disk had to hold meanwhile.
+    ``event_s`` and ``record_s`` are CPU of all its processes, in steady state, for a million events
+    and for a million records of their changelog, at ``measured_at`` events a second on two cores.
+    ``row_bytes`` is what a counter takes at rest; ``restored`` how many rows a second a machine
+    restores, None where it copies files. Where counters are ``in_rows``, each is a row in segments
+    by time. ``peak`` is how many times what lives there a disk had to hold as files were merged.
     """
 
     title: str

@@ -35,14 +35,9 @@ _MOST_PARTS, _MOST_PLACES = 8_192, 1 << 62
 class Traffic:
     """Who does how much.
 
-    Parameters
-    ----------
-    numbers, rates
-        Groups of pairs of a user and an action: how many there are, and events a second of each.
-    heaviest
-        The shares of all events that the heaviest users have, the heaviest first.
-    measured
-        By length in seconds: how many counters an event changed, where that was counted.
+    ``numbers`` and ``rates`` are of groups of pairs of a user and an action, ``heaviest`` the
+    largest shares of all events that a user has; ``measured``, by length in seconds, is how many
+    counters an event changed, where that was counted.
     """
 
     numbers: Floats
@@ -125,24 +120,9 @@ class Traffic:
 def zipf(rate: float, *, users: float, exponent: float = 1.0, actions: int = 1) -> Traffic:
     """Return traffic in which the n-th user does ``n ** -exponent`` as much as the first.
 
-    Parameters
-    ----------
-    rate
-        Events a second, of all.
-    users
-        How many there are, be it 10⁹.
-    exponent
-        0: all do as much. 1: the second does half as much as the first.
-    actions
-        How many actions each of them does, evenly.
+    There are ``rate`` events a second in all, and each user does each action as often. If there
+    are no users, events or actions, it is a ConfigurationError.
 
-    Raises
-    ------
-    ConfigurationError
-        If there are no users, events or actions.
-
-    Examples
-    --------
     >>> traffic = zipf(50_000_000, users=1e9, actions=4)
     >>> f"{traffic.counters(60):,.0f} counters a minute, {traffic.changes(60):.3f} an event"
     '533,328,429 counters a minute, 0.178 an event'

@@ -43,13 +43,7 @@ _ROOM_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class ClassArchive:
-    """Where the classes are kept that one Java loads for one Spark.
-
-    Parameters
-    ----------
-    folder
-        Of this user's alone, as what is in it is run.
-    """
+    """Where the classes that one Java loads for one Spark are kept: in this user's own folder."""
 
     folder: Path
 

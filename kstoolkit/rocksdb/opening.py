@@ -44,43 +44,16 @@ def open_store(
     other_folders: Sequence[str | PathLike[str]] | None = None,
     partly: bool = False,
 ) -> Store:
-    """Return a store that can be looked into; its own folder is left as it is.
+    """Return a RocksDB that can be looked into, as bytes; else as :func:`kstoolkit.open_store`.
 
-    The store may be in use: neither its lock nor its writes are in the way. What it shows is how
-    the store was at this moment, without what its writer holds in memory alone. If its writer
-    deletes files meanwhile, and nobody asks for most of a minute, they are let go: what is asked
-    then, and rows from the next one on, are those of then.
+    If its writer deletes files meanwhile, and nobody asks for most of a minute, they are let go:
+    what is asked then, and rows from the next one on, are those of then.
 
-    Parameters
-    ----------
-    path
-        The store's folder, the one with a CURRENT file.
-    scratch
-        Where to make the folder that the store is read through; None is where temporary files go.
-        The WAL is copied into it; SST files only where the system can't hold so many open.
-    other_folders
-        The folders outside ``path`` with SST files or the WAL (``db_paths``, ``cf_paths``,
-        ``wal_dir``), or the ``SSTs`` of a Spark snapshot; None: those in its OPTIONS file and log.
-    partly
-        Whether a damaged store is opened as far as it goes: without SST files that are missing or
-        damaged, and its rows without those in blocks that can't be read. What it says of that is
-        :attr:`~kstoolkit.rocksdb.store.Store.damage`. False: damage is raised. Without MANIFEST or
-        CURRENT, which alone tell the files that count, a store is refused either way.
+    If ``partly``, a damaged store is opened as far as it goes: without SST files that are missing
+    or damaged, and its rows without those in blocks that can't be read. What it says of that is
+    :attr:`~kstoolkit.rocksdb.store.Store.damage`. Else damage is raised. Without MANIFEST or
+    CURRENT, which alone tell the files that count, a store is refused either way.
 
-    Raises
-    ------
-    KstoolkitError
-        If there is no store, or it can't be opened: one of :mod:`kstoolkit.rocksdb.faults`, or a
-        MissingFolderError if a folder outside ``path`` that it needs is not there, or not known.
-        A StoreResourceError if copies would take more than half of what is free in ``scratch``.
-
-    Warns
-    -----
-    CopyWarning
-        Before much is copied.
-
-    Examples
-    --------
     >>> import tempfile
     >>> from rocksdict import Options, Rdict
     >>> folder = tempfile.mkdtemp()

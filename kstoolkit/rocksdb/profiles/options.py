@@ -132,20 +132,11 @@ class OptionPlace(StrEnum):
 class Option:
     """What is known of an option beside its name.
 
-    Parameters
-    ----------
-    place, inside
-        Where OPTIONS files hold it, and there in the braces of which option, if any.
-    default, least, most, words
-        RocksDB 9.8.4's own value; the smallest and largest that makes sense (None: no limit); its
-        named values, if it has such.
-    called, java, rocksdict
-        What stands in setters' names, where that isn't the option's; RocksJava's setter, and the
-        rest of rocksdict's, where these differ otherwise.
-    not_in_java, in_rocksdict
-        Why a ``RocksDBConfigSetter`` can't or mustn't set it, if so; whether rocksdict 0.3.29 can.
-    spark
-        The end of Spark's key, and in which unit that takes a number; no key if Spark has none.
+    ``place`` is where OPTIONS files hold it, ``inside`` the braces of which option; ``default``
+    RocksDB 9.8.4's own value, beside the ``least`` and ``most`` that makes sense. ``called`` stands
+    in setters' names, where that isn't the option's, ``java`` and ``rocksdict`` where these differ
+    otherwise. ``not_in_java`` is why a ``RocksDBConfigSetter`` can't or mustn't set it; ``spark``
+    the end of Spark's key, and in which unit that takes a number; no key if Spark has none.
     """
 
     place: OptionPlace

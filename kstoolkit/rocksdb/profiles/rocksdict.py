@@ -182,13 +182,7 @@ class SharedMemory:
     """RocksDB objects that count memory: one of each for all the stores that are given it.
 
     A store keeps alive what it was opened with; keep this record to ask the objects what is used.
-
-    Parameters
-    ----------
-    cache
-        The block cache; None: RocksDB's own default of 32 MiB a store.
-    write_buffer_manager
-        The budget for memtables; None: each store has its own limits only.
+    Without a cache each store has RocksDB's own of 32 MiB; without a manager its own limits only.
     """
 
     cache: Cache | None = None
