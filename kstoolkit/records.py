@@ -210,8 +210,9 @@ class Record(Viewed):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values, as ``--json`` prints them."""
-        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
+        """Return the fields that are compared as plain values, as ``--json`` prints them."""
+        told = (each.name for each in fields(self) if each.compare)  # type: ignore[arg-type]
+        return {name: _plain(getattr(self, name)) for name in told}
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a figure: ``figure``, ``value``, ``source``, ``why_unknown``."""

@@ -236,12 +236,6 @@ class CapacityPlan(Record):
         plans = tuple(plan_capacity(**{**given, over: each}) for each in values)
         return CapacitySweep(over, tuple(values), plans)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return figures, terms and savings as plain values, as ``--json`` prints them."""
-        told = Record.to_dict(self)
-        del told["given"]
-        return told
-
     @property
     def sentence(self) -> str:
         """The plan in one sentence."""

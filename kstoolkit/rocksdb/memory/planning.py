@@ -285,12 +285,6 @@ class MemoryPlan(Record):
     unknown: dict[str, str] = field(default_factory=dict)
     given: dict[str, Any] = field(default_factory=dict, compare=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures and the terms as plain values, as ``--json`` prints them."""
-        told = Record.to_dict(self)
-        del told["given"]
-        return told
-
     def __str__(self) -> str:
         most = "at most" if self.is_ceiling else "at least"
         head = f"{most} {self._total()} for {counted(self.instances, 'RocksDB instances')}"
