@@ -374,33 +374,13 @@ def capacity(
     Each term says its formula, and whether it is given, assumed, published, or measured. The fields
     of --json: machines, limit, needed, savings and terms (each with value, unit, formula, origin).
     """
+    given: dict[str, Any] = {**locals()}
     from kstoolkit.operations.capacity import plan_capacity  # noqa: PLC0415 - loads numpy
 
     if rate is None:
         message = "How many events a second is not given."
         raise ConfigurationError(message, hint="Add --rate, such as --rate 50M.")
-    told = plan_capacity(
-        out,
-        rate=rate,
-        windows=windows,
-        partitions=partitions,
-        engine=engine.value,
-        users=users,
-        exponent=exponent,
-        actions=actions,
-        key_share=key_share,
-        salt=salt,
-        batch=batch,
-        retention=retention,
-        operations=operations,
-        measure=measure,
-        cores=cores,
-        memory_bytes=memory,
-        disk_bytes=disk,
-        price=price,
-        standbys=standbys,
-        replication=replication,
-        outage=outage,
-        catch_up=catch_up,
-    )
-    tell(told, as_json=as_json)
+    given |= {"run": out, "engine": engine.value, "memory_bytes": memory, "disk_bytes": disk}
+    for name in ("out", "memory", "disk", "as_json"):
+        del given[name]
+    tell(plan_capacity(**given), as_json=as_json)
