@@ -474,7 +474,7 @@ def _objects(plans: list[MemoryPlan]) -> dict[str, Counter[str]]:
 def _bounds(plans: list[MemoryPlan]) -> Iterator[Step]:
     """Yield whether stores have caches or budgets apart, so that no setter bounds them all."""
     found = _objects(plans)
-    if not _are_told(found) or all(_is_one(each) for each in found.values()):
+    if not _are_told(found) or all(len(o) == 1 and _NOT_TOLD not in o for o in found.values()):
         return
     yield Step(
         _BOUNDED,
@@ -490,10 +490,6 @@ def _listed(objects: Counter[str]) -> str:
     told = [f"{name} of {number:,}" for name, number in objects.most_common(_MOST_NAMES)]
     more = [f"{len(objects) - _MOST_NAMES:,} more"] if len(objects) > _MOST_NAMES else []
     return ", ".join(told + more)
-
-
-def _is_one(objects: Counter[str]) -> bool:
-    return len(objects) == 1 and _NOT_TOLD not in objects
 
 
 def _are_told(found: dict[str, Counter[str]]) -> bool:

@@ -180,11 +180,6 @@ def _parts_of(
             yield each
 
 
-def _kind_of(store: HasRows) -> str | None:
-    """Return what kind of store of Kafka Streams it is; None if it is none."""
-    return store.kind if isinstance(store, FoldedRecords) else _kind_in(store.source)
-
-
 def _partition_of(store: HasRows) -> int | None:
     """Return the partition of the task in whose folder a store lies; None if it lies in none."""
     if isinstance(store, SegmentedStore):
@@ -196,10 +191,7 @@ def _partition_of(store: HasRows) -> int | None:
 
 
 def begins_ms(store: HasRows) -> int | None:
-    """Return from when on a store has all its windows, epoch ms UTC: its first segment's begin.
-
-    Earlier is expired in the store. Of several partitions, the latest; None without segments.
-    """
+    """Return from when on a store has all its windows: its first segment's begin, if it has any."""
     source = store.source
     sources = source.sources if isinstance(source, Together) else [source]
     spans = [
@@ -372,7 +364,8 @@ def _as_beside(read_as: ReadAs, beside: HasRows | None) -> ReadAs:
     """Return how to read a topic, with what the store beside it tells."""
     if beside is None:
         return read_as
-    kind, size_ms = _kind_of(beside), beside.read_as.window_size_ms
+    kind = beside.kind if isinstance(beside, FoldedRecords) else _kind_in(beside.source)
+    size_ms = beside.read_as.window_size_ms
     return replace(
         read_as,
         kind=kind if read_as.kind is None else read_as.kind,

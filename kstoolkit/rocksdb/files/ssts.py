@@ -335,17 +335,14 @@ def _figures_of(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     told: dict[str, Any] = {"properties": properties, "format_version": version}
     told |= {name: as_count(properties.get(key)) for name, key in _COUNTS.items()}
     told |= {name: _text(properties.get(key)) for name, key in _TEXTS.items()}
-    told["created_at"] = _time(as_count(properties.get("rocksdb.file.creation.time")))
+    created_s = as_count(properties.get("rocksdb.file.creation.time"))
+    told["created_at"] = datetime.fromtimestamp(created_s, UTC) if created_s else None
     silent = [name for name in _OWN_FIGURES if told[name] is None]
     return told, dict.fromkeys(silent, "the file does not say")
 
 
 def _text(value: bytes | None) -> str | None:
     return value.decode(errors="replace") if value else None
-
-
-def _time(seconds: int | None) -> datetime | None:
-    return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

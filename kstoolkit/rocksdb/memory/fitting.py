@@ -139,11 +139,9 @@ class MemoryChange(Record):
             size = format_bytes(self.after)
             return f"one cache of {size} for all instances, which pays for their memtables too"
         of_bytes = self.option in OF_BYTES
-        before, after = (format_bytes(n) if of_bytes else format_count(n) for n in self._values())
+        values = (self.before or 0, self.after)
+        before, after = (format_bytes(n) if of_bytes else format_count(n) for n in values)
         return f"{self.option} {after} in place of {before}"
-
-    def _values(self) -> tuple[int, int]:
-        return self.before or 0, self.after
 
     def __repr__(self) -> str:
         return f"MemoryChange({self})"
