@@ -340,16 +340,14 @@ def test_the_house_has_not_grown() -> None:
 def lines_of(path: Path) -> Counter[str]:
     """Count lines; code is what is neither blank, comment, docstring nor import."""
     rows = path.read_text(encoding="utf-8").splitlines()
-    found = Counter(lines=len(rows), other=sum(not row.strip() for row in rows))
-    found["other"] += sum(row.lstrip().startswith("#") for row in rows)
+    is_code = [bool(row.strip()) and not row.lstrip().startswith("#") for row in rows]
     for node in ast.walk(ast.parse("\n".join(rows))):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            found["other"] += length(node)
+            is_code[lines_in(node)] = [False] * length(node)
         elif isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            documented = ast.get_docstring(node, clean=False) is not None
-            found["other"] += length(node.body[0]) if documented else 0
-    found["code"] = found["lines"] - found["other"]
-    return found
+            if ast.get_docstring(node, clean=False) is not None:
+                is_code[lines_in(node.body[0])] = [False] * length(node.body[0])
+    return Counter(lines=len(rows), code=sum(is_code))
 
 
 def drawn_by(path: Path) -> Counter[str]:
@@ -361,6 +359,10 @@ def drawn_by(path: Path) -> Counter[str]:
 
 def length(node: ast.stmt) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def lines_in(node: ast.stmt) -> slice:
+    return slice(node.lineno - 1, node.end_lineno)
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
