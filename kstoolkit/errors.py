@@ -62,8 +62,6 @@ class Sentence(str):
 class Option:
     """The name of an option, with what may stand behind it in Python, and at a terminal.
 
-    Examples
-    --------
     >>> Option("column_family", "...").in_python, Option("column_family").at_terminal
     ('column_family=...', '--column-family')
     """
@@ -86,8 +84,6 @@ class Option:
 def naming(text: str, **values: object) -> Sentence:
     """Return a sentence that names options, each in braces; other words in braces are ``values``.
 
-    Examples
-    --------
     >>> told = naming("Give {action} or {total}.", total=Option("total", "True"))
     >>> told, told.at_terminal
     ('Give action= or total=True.', 'Give --action or --total.')
@@ -297,8 +293,6 @@ def check_known(what: str, name: object, known: Iterable[object]) -> None:
 def local_folder(given: str | os.PathLike[str]) -> Path:
     """Return a folder that is written to; one of another scheme than ``file:`` is an OutputError.
 
-    Examples
-    --------
     >>> str(local_folder("runs/mine")), str(local_folder("file:///runs/a%20b"))
     ('runs/mine', '/runs/a b')
     >>> print(local_folder("s3://bucket/x"))

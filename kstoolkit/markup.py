@@ -28,8 +28,6 @@ def shortened(value: str, limit: int) -> str:
 
     What would be longer than what it stands for is left.
 
-    Examples
-    --------
     >>> shortened("a" * 50, 4), shortened("abcdefghijkl", 4)
     ('aa […46 characters left out…] aa', 'abcdefghijkl')
     """
@@ -43,8 +41,6 @@ def shortened(value: str, limit: int) -> str:
 def plain(value: str) -> str:
     r"""Return ``value`` with unseen characters as their code points, for attributes.
 
-    Examples
-    --------
     >>> plain("a\x00b\u202ec")
     'a[U+0000]b[U+202E]c'
     """
@@ -56,8 +52,6 @@ def text(value: str, *, keep: str = "") -> Html:
 
     ``keep`` are such as pass, as line breaks inside ``pre``.
 
-    Examples
-    --------
     >>> text("<b>\x07")
     '&lt;b&gt;<span class="code">U+0007</span>'
     """
@@ -76,8 +70,6 @@ def text(value: str, *, keep: str = "") -> Html:
 def isolated(value: str, limit: int = 100) -> Html:
     """Return a name from the data, shortened, that can't turn the text around it.
 
-    Examples
-    --------
     >>> isolated("Anna & Co")
     '<bdi>Anna &amp; Co</bdi>'
     """
@@ -87,8 +79,6 @@ def isolated(value: str, limit: int = 100) -> Html:
 def sentence(value: str, *names: str) -> Html:
     """Return a sentence with the first of each of the ``names`` in it isolated, in their order.
 
-    Examples
-    --------
     >>> sentence("Anna did open 412 times.", "Anna", "open")
     '<bdi>Anna</bdi> did <bdi>open</bdi> 412 times.'
     """
@@ -104,8 +94,6 @@ def sentence(value: str, *names: str) -> Html:
 def joined(*parts: str) -> Html:
     """Return the parts one after the other, escaping those that are no markup yet.
 
-    Examples
-    --------
     >>> joined("a < ", Html("<b>b</b>"))
     'a &lt; <b>b</b>'
     """
@@ -117,8 +105,6 @@ def element(tag: str, /, *children: str, **attributes: str | int) -> Html:
 
     ``class_`` is ``class``; another underscore is a hyphen, as in ``aria_label``.
 
-    Examples
-    --------
     >>> element("p", "1 < 2", class_="lead")
     '<p class="lead">1 &lt; 2</p>'
     """

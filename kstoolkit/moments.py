@@ -27,8 +27,6 @@ def moment_ms(value: Moment) -> int:
     Text that names no zone is in UTC; a datetime has to have one. Whatever is no such moment, nor a
     whole number, is a ConfigurationError.
 
-    Examples
-    --------
     >>> moment_ms("1970-01-01T01:00Z"), moment_ms("1970-01-01 01:00"), moment_ms(5)
     (3600000, 3600000, 5)
     """
@@ -42,8 +40,6 @@ def moment_ms(value: Moment) -> int:
 def moment_of(milliseconds: int) -> datetime:
     """Return epoch ms as an aware datetime.
 
-    Examples
-    --------
     >>> moment_of(3_600_000).isoformat()
     '1970-01-01T01:00:00+00:00'
     """
@@ -85,8 +81,6 @@ def _aware_ms(moment: datetime) -> int:
 def moment_text(time_ms: int) -> str:
     """Return a moment in UTC, as short as it can be said.
 
-    Examples
-    --------
     >>> moment_text(1_700_002_800_000), moment_text(1_700_002_800_001), moment_text(2**62)
     ('2023-11-14 23:00 UTC', '2023-11-14 23:00:00.001 UTC', '4611686018427387904 ms')
     """

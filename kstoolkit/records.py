@@ -142,8 +142,6 @@ class Figure:
 def counted(number: int, kind: str) -> str:
     """Return how many there are of a kind, which is given in the plural.
 
-    Examples
-    --------
     >>> counted(1, "SST files"), counted(1, "flushes"), counted(1, "pieces of advice")
     ('1 SST file', '1 flush', '1 piece of advice')
     >>> counted(0, "entries"), counted(1, "entries"), counted(1, "caches"), counted(1, "batches")
@@ -233,8 +231,6 @@ class Record(Viewed):
 def facts_html(rows: Iterable[tuple[str, str]], caption: str = "") -> str:
     """Return what is so as an HTML table: what each fact is about, and the fact.
 
-    Examples
-    --------
     >>> facts_html([("late", "<3")])[-63:]
     "t'>late</th><td style='text-align:left'>&lt;3</td></tr></table>"
     """
@@ -249,8 +245,6 @@ def facts_html(rows: Iterable[tuple[str, str]], caption: str = "") -> str:
 def rows_html(caption: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Return rows below the names of their columns as an HTML table.
 
-    Examples
-    --------
     >>> rows_html("1 user", ["user"], [["<anna>"]])[-60:]
     '/thead><tbody><tr><td>&lt;anna&gt;</td></tr></tbody></table>'
     """

@@ -35,8 +35,6 @@ def parse_duration(value: Duration, *, allow_zero: bool = False) -> int:
     Text is such as ``"1 minute"``, ``"90 s"`` or ``"1.5 hours"``. What is no duration, or none
     above zero where that is not allowed, is a ConfigurationError.
 
-    Examples
-    --------
     >>> parse_duration("1 minute"), parse_duration("1.5 hours"), parse_duration("day")
     (60000, 5400000, 86400000)
     """
@@ -68,8 +66,6 @@ def _milliseconds(value: Duration) -> int:
 def format_duration(milliseconds: int) -> str:
     """Return a duration as people write it, in the largest unit that divides it.
 
-    Examples
-    --------
     >>> format_duration(60_000), format_duration(7_200_000), format_duration(90_000)
     ('1 minute', '2 hours', '90 seconds')
     """
@@ -83,8 +79,6 @@ def format_duration(milliseconds: int) -> str:
 def format_span(seconds: float) -> str:
     """Return about how long that is, for people.
 
-    Examples
-    --------
     >>> format_span(4), format_span(600), format_span(100_000)
     ('4.0 s', '10 minutes', '28 hours')
     """
@@ -97,8 +91,6 @@ def format_span(seconds: float) -> str:
 def format_bytes(size_bytes: float | None) -> str:
     """Return a size for people, in binary units; ``None`` is ``"unknown"``.
 
-    Examples
-    --------
     >>> format_bytes(512), format_bytes(1536), format_bytes(None)
     ('512 B', '1.5 KiB', 'unknown')
     """
@@ -118,8 +110,6 @@ def parse_bytes(text: str | int) -> int:
 
     What is none, or not above zero, is a ConfigurationError.
 
-    Examples
-    --------
     >>> parse_bytes("512MiB"), parse_bytes("1.5 GB"), parse_bytes("6g"), parse_bytes("4096")
     (536870912, 1610612736, 6442450944, 4096)
     """
@@ -139,8 +129,6 @@ def parse_count(text: str | float) -> float:
 
     What is none, or not above zero, is a ConfigurationError.
 
-    Examples
-    --------
     >>> parse_count("50M"), parse_count("7.5k"), parse_count("1e9"), parse_count("12,000")
     (50000000.0, 7500.0, 1000000000.0, 12000.0)
     """
@@ -166,8 +154,6 @@ def check_whole(name: str, value: object, *, least: int, hint: str) -> int:
 def format_count(count: float | None) -> str:
     """Return a count with thousands separated; ``None`` is ``"unknown"``.
 
-    Examples
-    --------
     >>> format_count(1234567), format_count(None)
     ('1,234,567', 'unknown')
     """

@@ -236,8 +236,6 @@ class Session(Window):
 def length_label(size_ms: int) -> str:
     """Return which windows have this ``size_ms``, for people: of sessions, those with this gap.
 
-    Examples
-    --------
     >>> length_label(60_000), length_label(-1_800_000)
     ('1 minute', 'session 30 minutes')
     """
@@ -247,8 +245,6 @@ def length_label(size_ms: int) -> str:
 def as_window(value: Duration | Window) -> Window:
     """Return ``value`` as a window; a bare length, or a window's label, is a window too.
 
-    Examples
-    --------
     >>> as_window("1 hour"), as_window("5 minutes every 1 minute")
     (Window('1 hour'), Hop('5 minutes', every='1 minute'))
     """

@@ -53,8 +53,6 @@ class Traffic:
     def counters(self, seconds: float) -> float:
         """Return how many counters a window of this length has: pairs that are seen in it.
 
-        Examples
-        --------
         >>> round(zipf(1_000, users=1_000_000).counters(60))
         24616
         """

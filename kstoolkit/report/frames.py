@@ -136,8 +136,6 @@ def grid_of(table_: pd.DataFrame | pa.Table, limit: int | None, *, has_more: boo
     None is as many as one person looks at. ``has_more`` is whether there are more than the table
     has, which nobody counted.
 
-    Examples
-    --------
     >>> grid_of(pd.DataFrame({"user": ["anna", "bo"], "count": [3, 1200]}), 1)
     Grid(names=['user', 'count'], rows=[('anna', '3')], numbers=frozenset({1}), total=2)
     """

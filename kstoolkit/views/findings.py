@@ -39,8 +39,6 @@ _LEAST = -10.0  # below that, a chance has one text
 class People:
     """Whom incidents are about, who most deserves a look first, and the incidents of each.
 
-    Examples
-    --------
     >>> from kstoolkit.findings.incidents import Incidents
     >>> People(Incidents.none()).table()["rows"]
     0

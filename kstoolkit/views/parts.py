@@ -41,8 +41,6 @@ def source(name: str) -> str:
 def seen(name: str, longest: int = _LONGEST_WORD) -> str:
     r"""Return a text from the data as a reader may be shown it, in one line.
 
-    Examples
-    --------
     >>> seen("Anna"), seen("An\u202ena"), seen("x" * 40, 4)
     ('Anna', 'An[U+202E]na', 'xx […36 characters left out…] xx')
     """
@@ -59,8 +57,6 @@ def whole(numbers: NDArray[np.int64]) -> list[int]:
 def coded(names: pa.ChunkedArray | pa.Array | Sequence[str]) -> dict[str, Any]:
     """Return texts as the different ones, in the order in which they come, and a number for each.
 
-    Examples
-    --------
     >>> coded(pa.array(["b", None, "b"]))
     {'words': ['b', ''], 'codes': [0, 1, 0]}
     >>> coded(["b", "b"])
@@ -78,8 +74,6 @@ def coded(names: pa.ChunkedArray | pa.Array | Sequence[str]) -> dict[str, Any]:
 def width_of(label: str, texts: Iterable[str]) -> str:
     """Return how wide a column is: as its texts want it, the more room the more they have to say.
 
-    Examples
-    --------
     >>> width_of("user", ["Anna", "Bo"]), width_of("path", ["x" * 90])
     ('minmax(4.0em, 6fr)', 'minmax(14.0em, 40fr)')
     """
@@ -104,8 +98,6 @@ def numbers(label: str, values: NDArray[np.int64], **how: Any) -> Part:
 def sentence(told: str, *names: str, tone: str = "large") -> Part:
     """Return a sentence, with the first of each of the names in it apart: none turns the rest.
 
-    Examples
-    --------
     >>> sentence("Anna did read.", "Anna", "read")["told"]
     [['Anna', True], [' did ', False], ['read', True], ['.', False]]
     """

@@ -44,8 +44,6 @@ _EMPTY: tuple[object, ...] = (None, (), "", {})
 def words(name: str) -> str:
     """Return the name of a class, or of a field, in words.
 
-    Examples
-    --------
     >>> words("MemoryPlan"), words("hot_prefixes"), words("SST files")
     ('Memory plan', 'Hot prefixes', 'SST files')
     """
@@ -57,8 +55,6 @@ def words(name: str) -> str:
 def printed(value: object, name: str = "") -> str:
     r"""Return a value for people; its name tells the unit, as in ``size_bytes``.
 
-    Examples
-    --------
     >>> printed(3 << 20, "size_bytes"), printed(1234.5), printed(None), printed(b"a\x00")
     ('3.0 MiB', '1,234', 'none', '6100')
     >>> printed(("a", 2)), printed({"x": 1.5}), printed(90_000, "took_ms")

@@ -19,8 +19,6 @@ _MOST_ROWS = 20
 def still(part: Part) -> Html:
     """Return a part as HTML; of a long table the first rows, which is said.
 
-    Examples
-    --------
     >>> from kstoolkit.views.parts import said
     >>> still(said("No <findings>."))
     '<p>No &lt;findings&gt;.</p>'

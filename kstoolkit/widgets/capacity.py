@@ -30,8 +30,6 @@ _TILES = ("state", "partitions that are enough")
 class CapacityPanel(Panel):
     """Look at a plan of capacity at other rates: what decides there, and what is needed.
 
-    Examples
-    --------
     >>> from kstoolkit.operations.capacity import plan_capacity
     >>> with CapacityPanel(plan_capacity(rate=50_000_000)) as panel:
     ...     panel.set(100_000_000)

@@ -786,8 +786,6 @@ def smallest_change(plan: MemoryPlan, limit_bytes: int) -> MemoryChange | None:
 
     If no single option does it, all instances share one cache. Terms that are unknown count as 0.
 
-    Examples
-    --------
     >>> plan = plan_memory("kafka_streams", partitions=40, segments=3)
     >>> smallest_change(plan, 8 << 30)
     MemoryChange(block_cache_bytes 20.0 MiB in place of 50.0 MiB)

@@ -169,8 +169,6 @@ class StoreRow:
     def __str__(self) -> str:
         r"""Return the row as people read it.
 
-        Examples
-        --------
         >>> print(StoreRow("a", 7, 0, 60_000, None, None, b"a", b"7"))
         'a' [1970-01-01 00:00:00.000 to 1970-01-01 00:01:00.000]: 7
         >>> print(StoreRow(b"\x00?", None, None, None, None, None, b"\x00?", b"", "too short"))
