@@ -351,12 +351,25 @@ class Changelog:
         Of a ``bucket`` there are as many as :meth:`buckets` says.
         """
         names = None if users is None else pa.array(sorted(users), pa.string())
-        chosen = None if bucket is None else (bucket, self.buckets())
+        return self._latest(window_ms, names, None if bucket is None else (bucket, self.buckets()))
+
+    def in_pieces(self, *lengths_ms: int) -> Iterator[list[Counters]]:
+        """Yield the latest counts of window lengths, a million of some users at a time, or so."""
+        rows = self._asked(lambda files: sum(each.num_rows for each in files))
+        buckets, enough = self.buckets(), -(-rows // _AT_ONCE)
+        pieces = next((n for n in range(enough, buckets) if n and buckets % n == 0), buckets)
+        for each in range(pieces):
+            of = (each, pieces) if pieces > 1 else None
+            yield [self._latest(length_ms, None, of) for length_ms in lengths_ms]
+
+    def _latest(
+        self, window_ms: int, users: pa.Array | None, bucket: tuple[int, int] | None
+    ) -> Counters:
         found = self._asked(
             lambda files: latest(
                 counters
                 for file in files
-                for counters in file.read(window_ms, users=names, bucket=chosen)
+                for counters in file.read(window_ms, users=users, bucket=bucket)
             )
         )
         return found if window_ms > 0 else found.take(found.count > 0)  # others are no session more

@@ -258,7 +258,8 @@ class CountsFile:
     ) -> Iterator[Counters]:
         """Yield the counts of one window length, in pieces that fit into memory.
 
-        Of these users only, or of one bucket's: its number, and of how many.
+        Of these users only, or of one bucket's: its number, and of how many. If these divide the
+        file's own, no further row group is read.
         """
         if self.buckets is None:
             tables = self._filtered(window_ms)
@@ -267,7 +268,7 @@ class CountsFile:
         for table in tables:
             known = None if users is None else pc.is_in(table["user"], value_set=users)
             counters = self._counters(table if known is None else table.filter(known), window_ms)
-            if bucket is not None and bucket[1] != self.buckets:
+            if bucket is not None and (not self.buckets or self.buckets % bucket[1]):
                 mine = buckets_of(counters.users, bucket[1]) == bucket[0]
                 counters = counters.take(mine[counters.user])
             if len(counters):
@@ -297,8 +298,9 @@ class CountsFile:
     ) -> list[int]:
         """Return the row groups that may hold what is asked for."""
         wanted = None if users is None else set(buckets_of(users, self.buckets or 1).tolist())
-        if bucket is not None and bucket[1] == self.buckets:
-            wanted = {bucket[0]} if wanted is None else wanted & {bucket[0]}
+        if bucket is not None and self.buckets and self.buckets % bucket[1] == 0:
+            mine = set(range(bucket[0], self.buckets, bucket[1]))
+            wanted = mine if wanted is None else wanted & mine
         return [
             number
             for number, (held, length_ms) in enumerate(self.groups)

@@ -23,7 +23,7 @@ began; how busy all were in it is its own.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,7 +60,7 @@ from kstoolkit.findings.scoring import (
 from kstoolkit.formats.actions import with_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kstoolkit.findings.peers import Floats, Integers
     from kstoolkit.findings.rules import RulesOn
@@ -75,6 +75,7 @@ _CENSORED_FROM = 0.8
 _FEWEST_SEEN, _FEWEST_EXCESSES = 500, 5
 _NOMINAL, _NOTHING = 1 / float(np.log(10)), 1e-300
 _HISTORIES = AS_IS + 1
+_AT_ONCE = 1 << 19  # rows
 
 
 @dataclass(slots=True, eq=False)
@@ -170,20 +171,22 @@ class Everyone:
         known += [] if self.since_ms is None else [self.since_ms]
         self.since_ms = min(known, default=None)
 
-    def take_in(self, others: Sequence[Everyone]) -> None:
-        """Add what others know, of other buckets or other windows.
+    def take_in(self, others: Iterable[Everyone]) -> None:
+        """Add what others know, of other buckets or other windows, each when its turn comes.
 
         A bucket whose rule was out for a while tells again what it told before.
         """
-        moments = []
+        held = len(self.moments)
         for each in others:
-            told_ms = max([_NEVER, *(self.closed_ms.get(told, _NEVER) for told in each.closed_ms)])
-            is_new = pc.greater(each.moments["window_start_ms"], told_ms)
-            moments.append(each.moments.filter(is_new))
+            closed = (self.closed_ms.get(told, _NEVER) for told in each.closed_ms)
+            is_new = pc.greater(each.moments["window_start_ms"], max([_NEVER, *closed]))
             self.closed_ms |= each.closed_ms
-        names = ("facts", "lasting", "newcomers")
-        told = ([getattr(each, name) for each in others] for name in names)
-        self.add(moments, *told)
+            told = (each.moments.filter(is_new), each.facts, each.lasting, each.newcomers)
+            self.add(*([table] for table in told))
+            # One behind the other, at once or not, the sums are the same to the last digit.
+            if len(self.moments) >= held + max(held, _AT_ONCE):
+                self.moments = summed([self.moments], MOMENTS_SCHEMA)
+                held = len(self.moments)
         self.moments = summed([self.moments], MOMENTS_SCHEMA)
         self.facts = summed([self.facts], FACTS_SCHEMA)
 
@@ -364,11 +367,6 @@ class Everyone:
         told |= dict(zip(names, tables, strict=False)) | {"calibration": calibration}
         told["told"] = as_stored(told["told"])
         return cls(arrived=tables[-1]["arrived"][0].as_py(), **told)
-
-    def copy(self) -> Everyone:
-        """Return another that goes its own way."""
-        calibration = Calibration(self.calibration.counts, self.calibration.seen)
-        return replace(self, calibration=calibration, closed_ms=dict(self.closed_ms))
 
 
 def _busier(clipped: Integers, usual: Floats, cells: Integers) -> Floats:

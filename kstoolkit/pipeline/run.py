@@ -517,10 +517,13 @@ class Run(Viewed):
         """Return who did something for the first time; ``firsts`` has when each did, once read."""
         view = (campaign.window, campaign.by)
         if view not in firsts:
-            counters = self.changelog.counters(as_window(campaign.window).size_ms)
-            counters = counters if campaign.by is None else counters.by(campaign.by)
-            told = counters.to_table().group_by(["user", "action"])
-            firsts[view] = told.aggregate([("window_start_ms", "min")])
+            firsts[view] = pa.concat_tables(
+                (counters if campaign.by is None else counters.by(campaign.by))
+                .to_table()
+                .group_by(["user", "action"])
+                .aggregate([("window_start_ms", "min")])
+                for (counters,) in self.changelog.in_pieces(as_window(campaign.window).size_ms)
+            )
         first = firsts[view]
         is_new = pc.equal(first["window_start_ms_min"], campaign.window_start_ms)
         new = first.filter(pc.and_(is_new, pc.equal(first["action"], campaign.action)))
@@ -662,19 +665,22 @@ class Run(Viewed):
         tumbling = [window for window in windows if window.is_tumbling] or list(windows)
         # The coarsest windows of which each lies within the span, or else the finest there are.
         whole = [w for w in tumbling if all((each or 0) % w.size_ms == 0 for each in span)]
-        coarse, changelog = (whole or tumbling[:1])[-1], self.changelog
+        coarse, finest = (whole or tumbling[:1])[-1], tumbling[0]
         rules = [each if isinstance(each, Exempt) else Exempt([each]) for each in exempt]
-        counters = _ranked_counters(changelog.counters(coarse.size_ms), rules, span)
-        totals = self._asked_by(counters, coarse, by, None).over_time().to_table()
-        finest = counters
-        if coarse != tumbling[0]:
-            finest = _ranked_counters(changelog.counters(tumbling[0].size_ms), rules, span)
+        totals, peaks = [], []
+        for some in self.changelog.in_pieces(*{w.size_ms: 0 for w in (coarse, finest)}):
+            counters = _ranked_counters(some[0], rules, span)
+            totals.append(self._asked_by(counters, coarse, by, None).over_time().to_table())
+            if len(some) > 1:
+                counters = _ranked_counters(some[1], rules, span)
+            peaks.append(counters.peaks())
         choice = Choice(since_ms=since_ms, until_ms=until_ms)
         incidents = self._incidents().of(choice)
         found, told = choice.of(incidents.evidence).table, incidents.table
         told = told.filter(pc.and_(told["user"].is_valid(), pc.not_equal(told["state"], MERGED)))
-        names: dict[str, Any] = {"window": tumbling[0], "group": group, "incidents": told}
-        ranked: pd.DataFrame = rank_users(totals, finest.peaks(), found, **names).to_pandas()
+        names: dict[str, Any] = {"window": finest, "group": group, "incidents": told}
+        both = pa.concat_tables(totals), pa.concat_tables(peaks)
+        ranked: pd.DataFrame = rank_users(both[0], both[1], found, **names).to_pandas()
         marks = self.marks.of_users()
         marked = ranked["user"].isin(marks.keys())
         mark = ranked.loc[marked, "user"].map(marks)

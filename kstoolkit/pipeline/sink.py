@@ -2,25 +2,27 @@
 
 ::
 
-    the operator's output ── one Spark action: each task writes its files, and reports ──┐
-    findings ◀── the driver ◀── a second one scores what rules could flag ◀── what is known of all
+    the operator's output ── one Spark action: each task writes its files, and names them ──┐
+    findings ◀── decided ◀── a second one scores what rules could flag ◀── what is known of all
 
-The driver adds up what buckets tell of all users, and decides on the few counts that may be
-unusual: windows in order, each once all buckets have closed it. A batch that Spark repeats writes
-the same again: a task writes files under hidden names of this attempt alone, and its report names
-them. The driver moves to their places what reports name, and removes the rest. So an attempt that
-failed, was one too many, or goes on after the batch adds nothing to it. Where counts or findings go
-to a topic, they are sent through Spark's connector; whoever is ended on the way sends the same
-again: of each key the last record counts.
+What buckets tell of all users is added up, and decided on are the few counts that may be unusual:
+windows in order, each once all buckets have closed it. What grows with users and actions lies in
+files, which the driver reads where they are small, and a task where they are not. A batch that
+Spark repeats writes the same again: a task writes files under hidden names of this attempt alone,
+and its report names them. The driver moves to their places what reports name, and removes the rest.
+So an attempt that failed, was one too many, or goes on after the batch adds nothing to it. Where
+counts or findings go to a topic, they are sent through Spark's connector; whoever is ended on the
+way sends the same again: of each key the last record counts.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,7 +70,7 @@ from kstoolkit.pipeline.topicfeed import with_connector
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from kstoolkit.findings.rules import Rule
     from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings, OutputTopic
@@ -76,21 +78,22 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.stream import Due
     from kstoolkit.windows import Cascade, Window
 
-    _Watched = Callable[[str, Everyone, int], Sequence[Scored]]
-    """What rules say of what buckets saw of a view until then."""
+    _Known = tuple[int, str, str, str | None]
+    """Of a view: until when windows are over, the file of its brief, that of what is known of all,
+    and where a run ends, that of what is kept."""
 
-_REPORT_DDL = "kind string, bucket int, level int, payload binary"
-"""What a writing task tells the driver."""
+_REPORT_DDL = "told string"
+"""What a writing task tells the driver: JSON, a row a bucket and one of its files."""
 
 _Move = tuple[str, str]
 """Where a file was written, and where it belongs."""
 
-_SCORED_DDL = "found long, files string, view string, scored binary"
+_SCORED_DDL = "found long, unjudged long, view string, files string, scored string"
 """What a scoring task tells the driver of each file of material; its own files as JSON."""
 
-_REPORT = pa.schema(
-    [("kind", pa.string()), ("bucket", pa.int32()), ("level", pa.int32()), ("payload", pa.binary())]
-)
+HERE_BYTES = 4 << 20
+"""Files of so many bytes in all are read in the driver, which is quicker; of more, in a task."""
+
 _GIVING_UP = {
     "max.block.ms": "15000",
     "request.timeout.ms": "10000",
@@ -104,6 +107,7 @@ _KINDS = (_FINDINGS, _REJECTED, STATISTICS_FOLDER, _CHANGELOG)
 """The folders of a run, in the order in which a batch is marked in them."""
 
 
+_OF_ALL = ["view", "known"]
 _EVERYONE_NAME, _PENDING = "part-everyone.parquet", "part-pending-"
 
 
@@ -128,15 +132,16 @@ def _writing(places: _BatchPlaces) -> Any:
         if task is None:
             return
         spare_collector()
-        reports: list[dict[str, Any]] = []
+        reports: list[str] = []
         files = _TaskFiles(places, task.partitionId())
         with ExitStack() as files.open_files:
             for batch in batches:
-                rows = batch.to_pylist()  # a handful for each bucket
-                reports.extend(row for row in rows if not files.write(row))
-        told = json.dumps(files.told()).encode()
-        reports.append({"kind": STATISTICS, "bucket": -1, "level": -1, "payload": told})
-        yield pa.RecordBatch.from_pylist(reports, _REPORT)
+                for row in batch.to_pylist():  # a handful for each bucket
+                    if row["kind"] == STATISTICS:
+                        reports.append(row["payload"].decode())
+                    else:
+                        files.write(row)
+        yield pa.record_batch({"told": [*reports, json.dumps(files.told())]})
 
     return write
 
@@ -150,12 +155,13 @@ class _TaskFiles:
     open_files: ExitStack = field(default_factory=ExitStack)
     files: list[_Move] = field(default_factory=list)
     material: list[_Move] = field(default_factory=list)
+    everyone: list[tuple[str, int, str]] = field(default_factory=list)
     dead_letters: Counter[str] = field(default_factory=Counter)
     changelog: Any = None
     dead_letters_file: pq.ParquetWriter | None = None
 
-    def write(self, row: dict[str, Any]) -> bool:
-        """Write a row to its file; ``False`` if it is of a kind that has none."""
+    def write(self, row: dict[str, Any]) -> None:
+        """Write a row to its file."""
         kind = row["kind"]
         length_ms = self.places.lengths_ms[max(row["level"], 0)]
         if kind == COUNTS:
@@ -173,7 +179,10 @@ class _TaskFiles:
             place = Path(self.places.findings, f"{begin}-{turn}-{row['level']}.parquet")
             self.material.append((_hidden(place), place.name))
             Path(self.material[-1][0]).write_bytes(row["payload"])
-        return kind in {COUNTS, GONE, DEAD_LETTERS, MATERIAL}
+        else:  # CLOSED or REST, and of which view
+            path = _hidden(Path(self.places.findings, "everyone"))
+            self.everyone.append((path, row["bucket"], kind))
+            Path(path).write_bytes(row["payload"])
 
     def told(self) -> dict[str, Any]:
         """Return what was written, and what it came to."""
@@ -183,6 +192,7 @@ class _TaskFiles:
             "dead_letters": self.dead_letters,
             "files": self.files,
             "material": self.material,
+            "everyone": self.everyone,
         }
 
     def _changelog(self, now_ms: int, counters: Counters) -> Any:
@@ -270,77 +280,6 @@ def _send(records: DataFrame, topic: OutputTopic) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Views:
-    """What is known of all users, by view, while a batch is judged.
-
-    A batch starts from what was kept with the one before, so that a repeated one judges by the
-    same. ``whole`` has, besides what is kept, the windows that a run ends in.
-    """
-
-    kept: dict[str, Everyone]
-    whole: dict[str, Everyone]
-    until_ms: dict[str, int]
-
-    @classmethod
-    def of(cls, folder: Path, reports: Sequence[Row], buckets: int) -> _Views:
-        """Return what was kept in a folder, and what the buckets tell beside."""
-        kept, path = {}, folder / _EVERYONE_NAME
-        if path.exists():
-            table = pq.read_table(path)
-            told = zip(table["view"].to_pylist(), table["known"].to_pylist(), strict=True)
-            kept = {view: Everyone.decode(known) for view, known in told}
-        for view, each in _reported(reports, CLOSED).items():
-            kept.setdefault(view, Everyone(each[0].every_ms)).take_in(each)
-        whole = {view: each.copy() for view, each in kept.items()}
-        until_ms = {view: each.closed_by(buckets) for view, each in kept.items()}
-        for view, each in _reported(reports, REST).items():
-            whole[view].take_in(each)
-            if len(each) == buckets:
-                until_ms[view] = FOREVER
-        return cls(kept, whole, until_ms)
-
-    def briefs(self) -> dict[str, tuple[bytes, int]]:
-        """Return what is told to whoever judges counts, and up to when windows are over."""
-        over = self.until_ms
-        return {
-            view: (all_.brief(over[view]).encode(), over[view]) for view, all_ in self.whole.items()
-        }
-
-    def judge(
-        self, scored: Mapping[str, Sequence[Scored]], watched: _Watched, buckets: int
-    ) -> pa.Table:
-        """Return what is found, and what is a finding no more; keep what the next batch needs."""
-        tables = [FINDINGS_SCHEMA.empty_table()]
-        for view, everyone in self.whole.items():
-            kept, told, until_ms = self.kept[view], scored.get(view, ()), self.until_ms[view]
-            tables.append(everyone.judge([*told, *watched(view, everyone, until_ms)], until_ms))
-            if until_ms == FOREVER:
-                until_ms = kept.closed_by(buckets)
-                kept.judge([*told, *watched(view, kept, until_ms)], until_ms)
-                kept.told = kept.still_open(tables[-1])
-            else:
-                self.kept[view] = everyone
-        return pa.concat_tables(tables)
-
-    def keep(self, folder: Path) -> None:
-        """Keep in a folder what the next batch begins from."""
-        if self.kept:
-            known = [each.encode() for each in self.kept.values()]
-            table = pa.table({"view": list(self.kept), "known": known})
-            pq.write_table(table, folder / _EVERYONE_NAME, compression="zstd")
-
-
-def _reported(reports: Sequence[Row], kind: str) -> dict[str, list[Everyone]]:
-    """Return what buckets told of each view, in the buckets' order."""
-    found: dict[str, list[Everyone]] = {}
-    for row in sorted(reports, key=itemgetter("bucket")):
-        if row.kind.startswith(kind):
-            told = Everyone.decode(bytes(row.payload))
-            found.setdefault(row.kind.removeprefix(kind), []).append(told)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
 class Sink:
     """The function of Spark's ``foreachBatch`` for one run, which files batches under ``epoch``.
 
@@ -380,7 +319,7 @@ class Sink:
         if again:
             kept.write_bytes(again)
         reports = frame.mapInArrow(_writing(self._places(place, batch)), _REPORT_DDL).collect()
-        told = [json.loads(bytes(row.payload)) for row in reports if row.kind == STATISTICS]
+        told = [json.loads(row.told) for row in reports]
         written = _move(each for report in told for each in report.get("files", ()))
         changed = [path for path in written if path.parent == place[_CHANGELOG]]
         if self.topic is not None:
@@ -390,10 +329,8 @@ class Sink:
         if wide := [Widest(*each["widest"]) for each in told if each.get("widest")]:
             self.on_wide(max(wide))
         now_ms = max((report.get("now_ms", 0) for report in told), default=0)
-        named = (tuple(each) for report in told for each in report.get("material", ()))
-        material = sorted(named, key=itemgetter(1))
         before = folders[STATISTICS_FOLDER].folder(self.epoch, batch - 1)
-        found, unjudged, files = self._judge(frame, material, (reports, now_ms), (before, place))
+        found, unjudged, files = self._judge(frame.sparkSession, told, now_ms, (before, place))
         reached_ms = [each.get("reached_ms") or 0 for each in told]
         with suppress(FileNotFoundError):
             reached_ms.append(MicroBatch.load(before).reached_ms or 0)
@@ -453,88 +390,193 @@ class Sink:
 
     def _judge(
         self,
-        frame: DataFrame,
-        material: Sequence[_Move],
-        told: tuple[Sequence[Row], int],
+        spark: SparkSession,
+        told: Sequence[dict[str, Any]],
+        now_ms: int,
         folders: tuple[Path, dict[str, Path]],
     ) -> tuple[int, int, list[Path]]:
         """Score on the executors what rules could flag.
 
         Return how many findings there are, of how many counts nothing can be said, and the files.
 
-        ``told`` is what tasks reported, and the batch's clock; ``folders``, where the batch before
+        ``told`` is what tasks reported, at the batch's clock; ``folders``, where the batch before
         left what waits for all buckets, and where this one's goes.
         """
-        (reports, now_ms), (before, place) = told, folders
-        views = _Views.of(before, reports, self.buckets)
+        before, place = folders
+        places = (str(place[_FINDINGS]), str(place[STATISTICS_FOLDER]))
+        of = (tuple(self.rules), self.rules_version, self.parts)
+        judging = Judging(*of, tuple(self.cascade.levels), self.buckets, now_ms, *places)
+        material, everyone = (
+            sorted((e for each in told for e in each.get(name, ())), key=itemgetter(1))
+            for name in ("material", "everyone")
+        )
+        known, by_kind = before / _EVERYONE_NAME, defaultdict[str, list[str]](list)
+        for path, _, kind in everyone:
+            by_kind[kind].append(path)
+        read = [str(known)] * known.exists() + [path for path, *_ in everyone]
+        views = _done(spark, partial(judging.gather, known, dict(by_kind)), read)
         waiting = sorted(before.glob(f"{_PENDING}*"))
         work = [*material, *((str(path), path.name) for path in waiting)]
-        scored: dict[str, list[Scored]] = {}
-        files, found = [], 0
+        scored: dict[str, list[str]] = {}
+        files, found, unjudged = [], 0, 0
         if work:
-            judging = (tuple(self.rules), self.rules_version, now_ms)
-            scoring = _scoring(work, views.briefs(), self.cascade.levels, judging, place)
-            spark = frame.sparkSession
             # Not createDataFrame(), which makes its session the active one of all threads.
             tasks = min(spark.sparkContext.defaultParallelism, len(work))
             numbers = spark.range(len(work), numPartitions=tasks)
-            for row in numbers.mapInArrow(scoring, _SCORED_DDL).collect():
+            for row in numbers.mapInArrow(judging.scoring(work, views), _SCORED_DDL).collect():
                 files += _move(json.loads(row.files))
-                found += row.found
-                scored.setdefault(row.view, []).append(Scored.decode(bytes(row.scored)))
-
-        def watched(view: str, everyone: Everyone, until_ms: int) -> list[Scored]:
-            level, by = view_of(view)
-            on = rules_on(self.rules, self.cascade.levels[level], by)
-            parts = self.parts if by is None else by
-            return everyone.watched(on, until_ms, parts=parts, seen_ms=now_ms)
-
-        unusual = views.judge(scored, watched, self.buckets)
-        views.keep(place[STATISTICS_FOLDER])
-        if len(unusual):
-            files.append(place[_FINDINGS] / "part-unusual.parquet")
-            told = by_version(unusual, self.rules_version)
-            pq.write_table(told, files[-1], compression="zstd")
-        found += pc.sum(pc.not_equal(unusual["log10_probability"], 0)).as_py() or 0
-        unjudged = sum(each.unjudged for of_view in scored.values() for each in of_view)
+                found, unjudged = found + row.found, unjudged + row.unjudged
+                scored.setdefault(row.view, []).append(row.scored)
+        if views:
+            read = [each[2] for each in views.values()]
+            read += [each for some in scored.values() for each in some]
+            decided = _done(spark, partial(judging.decide, views, scored), read)
+            files += _move(decided["files"])
+            found += decided["found"]
         return found, unjudged, [path for path in files if path.parent == place[_FINDINGS]]
 
 
-def _scoring(
-    work: Sequence[_Move],
-    briefs: Mapping[str, tuple[bytes, int]],
-    levels: Sequence[Window],
-    judging: tuple[tuple[Rule, ...], str | None, int],
-    folders: Mapping[str, Path],
-) -> Any:
-    """Return a function for ``mapInArrow``: numbers of material in, what was found in it out."""
-    rules, version, now_ms = judging
-    findings, waiting = str(folders[_FINDINGS]), str(folders[STATISTICS_FOLDER])
+def _done(spark: SparkSession, work: Callable[[], Any], files: Iterable[str]) -> Any:
+    """Return what comes of work on some files, as JSON has it: done here, or in a task."""
+    if sum(Path(each).stat().st_size for each in files) <= HERE_BYTES:
+        return work()
 
-    def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number in (each for batch in batches for each in batch.column(0).to_pylist()):
-            path, name = work[number]
-            level, rows = int(Path(name).stem.rsplit("-", 1)[1]), from_ipc(Path(path).read_bytes())
-            view = view_key(level, view_in(rows.schema))
-            brief, until_ms = briefs.get(view, (None, FOREVER))
-            rows, rest = _parted(rows, until_ms)
-            known = None if brief is None else Brief.decode(brief)
-            on = rules_on(rules, levels[level], view_in(rows.schema))
-            scored = score(rows, known, on, seen_ms=now_ms)
-            files = []
-            if len(scored.findings):
-                place = Path(findings, f"part-{number:05d}.parquet")
-                files.append((_hidden(place), str(place)))
-                told = by_version(scored.findings, version).replace_schema_metadata(None)
-                pq.write_table(told, files[-1][0], compression="zstd")
-            if len(rest):
-                place = Path(waiting, f"{_PENDING}{number:05d}-{level}.arrow")
-                files.append((_hidden(place), str(place)))
-                Path(files[-1][0]).write_bytes(to_ipc(rest))
-            found = {"found": len(scored.findings), "files": json.dumps(files), "view": view}
-            yield pa.RecordBatch.from_pylist([found | {"scored": scored.encode()}])
+    def working(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.record_batch({"told": [json.dumps(work())]})
 
-    return judge
+    (row,) = spark.range(1, numPartitions=1).mapInArrow(working, "told string").collect()
+    return json.loads(row.told)
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How a batch is judged: by which rules and levels, at which time, and where files go.
+
+    A view at a time is at hand: the sum over all buckets, and once as much or half a million rows
+    of what they told, 200 bytes each. A row is of an action, an octave, and six hours that a batch
+    closes.
+    """
+
+    rules: tuple[Rule, ...]
+    version: str | None
+    parts: tuple[str, ...] | None
+    levels: tuple[Window, ...]
+    buckets: int
+    now_ms: int
+    findings: str
+    statistics: str
+
+    def gather(self, kept: Path, told: Mapping[str, Sequence[str]]) -> dict[str, _Known]:
+        """Add up what buckets tell of all users, to what was kept; return by view what has it.
+
+        ``told`` are files by what kind of row they were, in the buckets' order.
+        """
+        known, found = {}, {}
+        if kept.exists():
+            columns = (each.to_pylist() for each in pq.read_table(kept, columns=_OF_ALL).columns)
+            known = dict(zip(*columns, strict=True))
+        closed = (kind.removeprefix(CLOSED) for kind in told if kind.startswith(CLOSED))
+        for view in dict.fromkeys([*known, *closed]):
+            everyone = Everyone(self.levels[view_of(view)[0]].every_ms)
+            if view in known:
+                everyone = Everyone.decode(known[view])
+            everyone.take_in(map(_decoded, told.get(CLOSED + view, ())))
+            until_ms, stays, last = (
+                everyone.closed_by(self.buckets),
+                None,
+                told.get(REST + view, ()),
+            )
+            if len(last) == self.buckets:
+                until_ms, stays = FOREVER, self._put(everyone.encode())
+            everyone.take_in(map(_decoded, last))
+            brief = self._put(everyone.brief(until_ms).encode())
+            found[view] = until_ms, brief, self._put(everyone.encode()), stays
+        return found
+
+    def scoring(self, work: Sequence[_Move], views: Mapping[str, _Known]) -> Any:
+        """Return a function for ``mapInArrow``: numbers of material in, what is found there out."""
+
+        def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            briefs: dict[str, Brief] = {}
+            for number in (each for batch in batches for each in batch.column(0).to_pylist()):
+                told = self._scored(number, work[number], views, briefs)
+                yield pa.RecordBatch.from_pylist([told])
+
+        return judge
+
+    def _scored(
+        self, number: int, work: _Move, views: Mapping[str, _Known], briefs: dict[str, Brief]
+    ) -> dict[str, Any]:
+        """Write what is found in a file of material; return what is told of that."""
+        path, name = work
+        level, rows = int(Path(name).stem.rsplit("-", 1)[1]), from_ipc(Path(path).read_bytes())
+        view = view_key(level, view_in(rows.schema))
+        until_ms, brief, *_ = views.get(view, (FOREVER, None))
+        if brief is not None and view not in briefs:
+            briefs[view] = Brief.decode(Path(brief).read_bytes())
+        rows, rest = _parted(rows, until_ms)
+        on = rules_on(self.rules, self.levels[level], view_in(rows.schema))
+        scored = score(rows, briefs.get(view), on, seen_ms=self.now_ms)
+        files = []
+        if len(scored.findings):
+            place = Path(self.findings, f"part-{number:05d}.parquet")
+            found = by_version(scored.findings, self.version).replace_schema_metadata(None)
+            files.append(_written(found, place))
+        if len(rest):
+            place = Path(self.statistics, f"{_PENDING}{number:05d}-{level}.arrow")
+            files.append((self._put(to_ipc(rest)), str(place)))
+        told = {"found": len(scored.findings), "unjudged": scored.unjudged, "view": view}
+        return told | {"files": json.dumps(files), "scored": self._put(scored.encode())}
+
+    def decide(
+        self, views: Mapping[str, _Known], scored: Mapping[str, Sequence[str]]
+    ) -> dict[str, Any]:
+        """Write what is found, and what is a finding no more; and what the next batch needs."""
+        tables, known, files = [FINDINGS_SCHEMA.empty_table()], {}, []
+        for view, (until_ms, _, path, stays) in views.items():
+            told = [Scored.decode(Path(each).read_bytes()) for each in scored.get(view, ())]
+            everyone = _decoded(path)
+            tables.append(self._judged(view, everyone, told, until_ms))
+            if stays is not None:
+                everyone = _decoded(stays)
+                self._judged(view, everyone, told, everyone.closed_by(self.buckets))
+                everyone.told = everyone.still_open(tables[-1])
+            known[view] = everyone.encode()
+        unusual = pa.concat_tables(tables)
+        if len(unusual):
+            place = Path(self.findings, "part-unusual.parquet")
+            files.append(_written(by_version(unusual, self.version), place))
+        kept = pa.table([[*known], [*known.values()]], _OF_ALL)
+        files.append(_written(kept, Path(self.statistics, _EVERYONE_NAME)))
+        found = pc.sum(pc.not_equal(unusual["log10_probability"], 0)).as_py() or 0
+        return {"files": files, "found": found}
+
+    def _judged(
+        self, view: str, everyone: Everyone, told: Sequence[Scored], until_ms: int
+    ) -> pa.Table:
+        """Return what is found in a view, of counts and of what buckets saw until then."""
+        level, by = view_of(view)
+        on, parts = rules_on(self.rules, self.levels[level], by), self.parts if by is None else by
+        seen = everyone.watched(on, until_ms, parts=parts, seen_ms=self.now_ms)
+        return everyone.judge([*told, *seen], until_ms)
+
+    def _put(self, block: bytes) -> str:
+        """Write a file that is gone after the batch, if nobody names it; return its path."""
+        path = Path(_hidden(Path(self.statistics, "judging")))
+        path.write_bytes(block)
+        return str(path)
+
+
+def _decoded(path: str) -> Everyone:
+    return Everyone.decode(Path(path).read_bytes())
+
+
+def _written(table: pa.Table, place: Path) -> _Move:
+    """Write a table under a hidden name; return that, and where it belongs."""
+    hidden = _hidden(place)
+    pq.write_table(table, hidden, compression="zstd")
+    return hidden, str(place)
 
 
 def _parted(rows: pa.Table, until_ms: int) -> tuple[pa.Table, pa.Table]:

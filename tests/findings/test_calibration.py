@@ -443,7 +443,7 @@ def test_a_copy_goes_its_own_way() -> None:
     watch = watched()
     before = watch.everyone.encode()
     other = watched()
-    other.everyone = watch.everyone.copy()
+    other.everyone = Everyone.decode(watch.everyone.encode())
     other.everyone.closed_ms[0] = 5
     other.close(between(community(), 60, 96), 96, between(community(), 95, 96))
     assert watch.everyone.encode() == before

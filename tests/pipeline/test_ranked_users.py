@@ -79,13 +79,13 @@ def test_a_span_is_ranked_by_the_fewest_counts_that_tell_it(
     levels: list[int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    read, counters = [], Changelog.counters
+    read, latest = [], Changelog._latest
 
-    def noted(changelog: Changelog, window_ms: int) -> Any:
+    def noted(changelog: Changelog, window_ms: int, *of: Any) -> Any:
         read.append(window_ms)
-        return counters(changelog, window_ms)
+        return latest(changelog, window_ms, *of)
 
-    monkeypatch.setattr(Changelog, "counters", noted)
+    monkeypatch.setattr(Changelog, "_latest", noted)
     asked = events_of(run, since=since, until=until)
     assert asked == told(since or 0, until or MORNING + 9 * DAY)
     assert read == levels

@@ -6,7 +6,8 @@ The operator and the sink are those of a run; a dict stands in Spark's place.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,20 +20,15 @@ import kstoolkit as kst
 from kstoolkit.counters.bucket import Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.distinct import Touched
-from kstoolkit.findings.rules import rules_on
-from kstoolkit.findings.scoring import Scored
 from kstoolkit.findings.stories import find_in_windows, merge_findings
-from kstoolkit.pipeline.operator import MATERIAL, CascadeOperator, view_of
+from kstoolkit.pipeline.operator import CLOSED, MATERIAL, REST, CascadeOperator
 from kstoolkit.pipeline.pipeline import Pipeline, _operator_plan
 from kstoolkit.pipeline.shuffle import BLOCK, REACHED, TICK, items_kind
-from kstoolkit.pipeline.sink import _scoring, _Views
+from kstoolkit.pipeline.sink import Judging
 from tests.pipeline.test_operator import over
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from kstoolkit.findings.calibration import Everyone
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 START_MS = 20_500 * DAY_MS
@@ -159,27 +155,27 @@ class Way:
                 path.write_bytes(row.payload)
                 material.append((str(path), path.name))
         material += [(str(path), path.name) for path in sorted(before.glob("part-pending-*"))]
-        views = _Views.of(before, told, self.buckets)  # type: ignore[arg-type]
-        folders = {"findings": place, "statistics": place}
-        judging = (tuple(self.rules), None, now_ms)
-        judge = _scoring(material, views.briefs(), self.cascade.levels, judging, folders)
-        scored: dict[str, list[Scored]] = {}
+        everyone = defaultdict[str, list[str]](list)
+        for number, row in enumerate(told):
+            if row.kind.startswith((CLOSED, REST)):
+                path = place / f"told-{number}"
+                path.write_bytes(row.payload)
+                everyone[row.kind].append(str(path))
+        of = (tuple(self.rules), None, None, self.cascade.levels, self.buckets)
+        judging = Judging(*of, now_ms, str(place), str(place))
+        views = judging.gather(before / "part-everyone.parquet", everyone)
+        scored: dict[str, list[str]] = {}
         numbers = pa.record_batch({"id": pa.array(np.arange(len(material)))})
-        for batch in judge(iter([numbers])):
+        moves = []
+        for batch in judging.scoring(material, views)(iter([numbers])):
             for row in batch.to_pylist():
-                for hidden, name in json.loads(row["files"]):
-                    (place / hidden).rename(name)
-                    if name.endswith(".parquet"):
-                        yield pq.read_table(name)
-                scored.setdefault(row["view"], []).append(Scored.decode(row["scored"]))
-
-        def watched(view: str, everyone: Everyone, until_ms: int) -> list[Scored]:
-            number, by = view_of(view)
-            on = rules_on(self.rules, self.cascade.levels[number], by)
-            return everyone.watched(on, until_ms, parts=by, seen_ms=now_ms)
-
-        yield views.judge(scored, watched, self.buckets)
-        views.keep(place)
+                moves += json.loads(row["files"])
+                scored.setdefault(row["view"], []).append(row["scored"])
+        moves += judging.decide(views, scored)["files"]
+        for hidden, name in moves:
+            Path(hidden).rename(name)
+            if Path(name).name != "part-everyone.parquet" and name.endswith(".parquet"):
+                yield pq.read_table(name)
 
     def _place(self, batch: int) -> Path:
         place = self.folder / f"{self.buckets}-{self.live}-{batch}"
