@@ -117,6 +117,20 @@ def test_buckets_part_the_users(root: Path) -> None:
     assert {key: n for part in parts for key, n in part.items()} == read(root)[HOUR]
 
 
+@pytest.mark.parametrize(("at_once", "pieces"), [(1 << 20, 1), (22, 2), (1, BUCKETS)])
+def test_all_counts_are_read_in_pieces_of_other_users_each(
+    root: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, pieces: int
+) -> None:
+    monkeypatch.setattr(documented, "_AT_ONCE", at_once)
+    told = [list(map(rows_of, each)) for each in Changelog(root).in_pieces(HOUR, MINUTE)]
+    assert len(told) == pieces
+    for number, size in enumerate((HOUR, MINUTE)):
+        users = [{user for _, user, _ in each[number]} for each in told]
+        assert sum(map(len, users)) == len(set().union(*users)) == len(PEOPLE)
+        whole = {key: count for each in told for key, count in each[number].items()}
+        assert whole == newest(TOLD, LATER)[size]
+
+
 def test_of_one_user_the_row_groups_of_other_buckets_and_levels_are_left_alone(
     tmp_path: Path,
 ) -> None:
