@@ -515,10 +515,10 @@ class Run(Viewed):
 
     def _new_in(self, campaign: Finding, firsts: _Firsts) -> set[str]:
         """Return who did something for the first time; ``firsts`` has when each did, once read."""
-        view = (campaign.window, campaign.by)
+        view, has_by = (campaign.window, campaign.by), campaign.by is not None
         if view not in firsts:
             firsts[view] = pa.concat_tables(
-                (counters if campaign.by is None else counters.by(campaign.by))
+                (counters.by(campaign.by or ()) if has_by and len(counters) else counters)
                 .to_table()
                 .group_by(["user", "action"])
                 .aggregate([("window_start_ms", "min")])
@@ -668,12 +668,10 @@ class Run(Viewed):
         coarse, finest = (whole or tumbling[:1])[-1], tumbling[0]
         rules = [each if isinstance(each, Exempt) else Exempt([each]) for each in exempt]
         totals, peaks = [], []
-        for some in self.changelog.in_pieces(*{w.size_ms: 0 for w in (coarse, finest)}):
-            counters = _ranked_counters(some[0], rules, span)
-            totals.append(self._asked_by(counters, coarse, by, None).over_time().to_table())
-            if len(some) > 1:
-                counters = _ranked_counters(some[1], rules, span)
-            peaks.append(counters.peaks())
+        for some in self.changelog.in_pieces(*dict.fromkeys([coarse.size_ms, finest.size_ms])):
+            counters = [_ranked_counters(each, rules, span) for each in some]
+            totals.append(self._asked_by(counters[0], coarse, by, None).over_time().to_table())
+            peaks.append(counters[-1].peaks())
         choice = Choice(since_ms=since_ms, until_ms=until_ms)
         incidents = self._incidents().of(choice)
         found, told = choice.of(incidents.evidence).table, incidents.table
