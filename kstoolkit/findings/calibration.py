@@ -187,7 +187,8 @@ class Everyone:
             if len(self.moments) >= held + max(held, _AT_ONCE):
                 self.moments = summed([self.moments], MOMENTS_SCHEMA)
                 held = len(self.moments)
-        self.moments = summed([self.moments], MOMENTS_SCHEMA)
+        if len(self.moments) > held:
+            self.moments = summed([self.moments], MOMENTS_SCHEMA)
         self.facts = summed([self.facts], FACTS_SCHEMA)
 
     def closed_by(self, buckets: int) -> int:
