@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from kstoolkit.findings.rules import Rule
+
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOM_MIB = 40
 """A hundred times as many actions were 312 MiB more when the driver added up what buckets tell."""
@@ -63,7 +65,8 @@ def test_findings_are_the_same_to_the_last_digit_where_a_task_judges(
     write_events(tmp_path, 3_000, 40, days=2)
     *early, late = sorted((tmp_path / "events").iterdir())
     asked = kst.files(tmp_path / "events", event_time="time", user="user", action="action")
-    rules = [kst.Unusual("1 hour", 50), kst.Campaign("1 hour", 5), kst.Drift("1 hour", 1.5, 40)]
+    rules: list[Rule] = [kst.Unusual("1 hour", 50), kst.Campaign("1 hour", 5)]
+    rules.append(kst.Drift("1 hour", 1.5, 40))
     told = []
     for number, here_bytes in enumerate([1 << 30, -1]):
         monkeypatch.setattr(sink, "HERE_BYTES", here_bytes)
