@@ -337,6 +337,9 @@ def test_the_house_has_not_grown() -> None:
     assert len([edge for edge in edges if edge[0] != edge[1]]) <= MOST_IMPORTS
 
 
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
 def lines_of(path: Path) -> Counter[str]:
     """Count lines; code is what is neither blank, comment, docstring nor import."""
     rows = path.read_text(encoding="utf-8").splitlines()
@@ -344,9 +347,8 @@ def lines_of(path: Path) -> Counter[str]:
     for node in ast.walk(ast.parse("\n".join(rows))):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             is_code[lines_in(node)] = [False] * length(node)
-        elif isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            if ast.get_docstring(node, clean=False) is not None:
-                is_code[lines_in(node.body[0])] = [False] * length(node.body[0])
+        elif isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            is_code[lines_in(node.body[0])] = [False] * length(node.body[0])
     return Counter(lines=len(rows), code=sum(is_code))
 
 
