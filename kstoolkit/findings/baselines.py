@@ -65,7 +65,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.counters.counters import prune
 from kstoolkit.errors import FormatError
 from kstoolkit.findings.lasting import (
     AS_IS,
@@ -196,9 +195,9 @@ class Cells:
 
     def to_table(self, some: Integers | slice = slice(None)) -> pa.Table:
         """Return cells as a table: user and action as text by dictionary, then the rest."""
-        users, user = self.users, self.user[some].astype(np.int32)
+        users, user = self.users, self.user[some]
         if not isinstance(some, slice):  # few of many: the others' names are not told
-            users, user = prune(users, user)
+            users, user = encoded(pa.DictionaryArray.from_arrays(user, users))
         coded = ((user, users), (self.action[some], self.actions))
         names = [
             pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)

@@ -342,8 +342,8 @@ class Everyone:
             seen = np.array([firsts[each], young[each] * times, grown, grown, 0])
             yield at, counts, seen, float(age ** passed[each])
 
-    def encode(self) -> bytes:
-        """Return it as bytes: JSON, and Arrow IPC streams behind it."""
+    def encode(self, *, passing: bool = False) -> bytes:
+        """Return it as bytes, to be kept or passed on: JSON, and Arrow IPC streams behind it."""
         names = ("every_ms", "closed_ms", "since_ms", "judged_ms")
         told = {name: getattr(self, name) for name in names}
         head = json.dumps(told | {"seen": self.calibration.seen.tolist()}).encode()
@@ -351,7 +351,7 @@ class Everyone:
         counts = {"history": kind, "bin": place, "counts": self.calibration.counts[kind, place]}
         arrived = pa.table({"arrived": pa.array([self.arrived], pa.binary())})
         known = (self.moments, self.facts, self.told, self.lasting, self.newcomers, arrived)
-        tables = streamed(*known, pa.table(counts))
+        tables = streamed(*known, pa.table(counts), passing=passing)
         return len(head).to_bytes(4, "big") + head + tables
 
     @classmethod

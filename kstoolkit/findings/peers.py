@@ -135,10 +135,11 @@ def places(ascending: Integers, wanted: Integers) -> Integers:
     return np.where(ascending[found] == wanted, found, -1)
 
 
-def streamed(*tables: pa.Table) -> bytes:
-    """Return tables as bytes, one Arrow IPC stream behind the other."""
+def streamed(*tables: pa.Table, passing: bool = False) -> bytes:
+    """Return tables, to be kept or passed on, as bytes: one Arrow IPC stream behind the other."""
+    codec = "lz4" if passing else "zstd"
     # As a global they could not be pickled, and so not travel to a cluster.
-    options = pa.ipc.IpcWriteOptions(compression="zstd", unify_dictionaries=True, use_threads=False)
+    options = pa.ipc.IpcWriteOptions(compression=codec, unify_dictionaries=True, use_threads=False)
     sink = pa.BufferOutputStream()
     for table in tables:
         with pa.ipc.new_stream(sink, table.schema, options=options) as writer:

@@ -100,7 +100,7 @@ class Brief:
     def encode(self) -> bytes:
         """Return it as bytes: Arrow IPC streams."""
         warm = pa.table({"warm_ms": [self.warm_ms]})
-        return streamed(self.pools, self.busy, warm)
+        return streamed(self.pools, self.busy, warm, passing=True)
 
     @classmethod
     def decode(cls, block: bytes) -> Brief:
@@ -130,7 +130,7 @@ class Scored:
     def encode(self) -> bytes:
         """Return what is not decided yet as bytes: Arrow IPC streams."""
         unjudged = pa.table({"unjudged": [self.unjudged]})
-        return streamed(self.candidates, self.surprises, unjudged)
+        return streamed(self.candidates, self.surprises, unjudged, passing=True)
 
     @classmethod
     def decode(cls, block: bytes) -> Scored:

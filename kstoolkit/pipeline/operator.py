@@ -372,13 +372,13 @@ class CascadeOperator(StatefulProcessor):
             material += self._closed(view, baselines, (closing.parts, closing.until_ms), told)
             told.closed_ms[cascade.number] = closing.until_ms
             baselines.put(self.blocks, view.key)
-            yield CLOSED + view.key, view.level, told.encode()
+            yield CLOSED + view.key, view.level, told.encode(passing=True)
         if is_last:
             rest = Everyone(baselines.every_ms)
             latest_ms = closing.latest_ms + self.plan.cascade.pane_ms
             until_ms = max(closing.until_ms, latest_ms)
             material += self._closed(view, baselines, (closing.rest, until_ms), rest)
-            yield REST + view.key, view.level, rest.encode()
+            yield REST + view.key, view.level, rest.encode(passing=True)
         if seen_by:
             slots = _in_slots(seen_by, baselines.every_ms)
             seen = _as_it_was(baselines.compare(_columns(slots)), seen_by, baselines.every_ms)

@@ -529,6 +529,9 @@ class _Job:
         checkpoint = spark_path(self.folder.checkpoint)
         conf = streaming_conf() | file_manager(spark, checkpoint)
         conf["spark.sql.shuffle.partitions"] = str(self.settings.partitions)
+        if self.settings.feed == "files":  # few rows, each of many bytes: code for them never pays
+            conf |= {"spark.sql.codegen.wholeStage": "false"}
+            conf |= {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
         with set_for_a_while(output.sparkSession, conf):
             query = writer.option("checkpointLocation", checkpoint).start()
         return query

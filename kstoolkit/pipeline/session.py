@@ -338,8 +338,9 @@ def _placement(master: str) -> dict[str, str]:
         return {}
     here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     # Java does not know TMPDIR, which is where users point when their /tmp is small.
-    folder = {"spark.local.dir": tempfile.gettempdir()} if master.startswith("local") else {}
-    return here | folder
+    local = {"spark.local.dir": tempfile.gettempdir()}
+    local["spark.python.daemon.module"] = "kstoolkit.pipeline.workers"
+    return here | (local if master.startswith("local") else {})
 
 
 def _is_here(master: str) -> bool:

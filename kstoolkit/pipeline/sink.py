@@ -488,10 +488,10 @@ class Judging:
                 told.get(REST + view, ()),
             )
             if len(last) == self.buckets:
-                until_ms, stays = FOREVER, self._put(everyone.encode())
+                until_ms, stays = FOREVER, self._put(everyone.encode(passing=True))
             everyone.take_in(map(_decoded, last))
             brief = self._put(everyone.brief(until_ms).encode())
-            found[view] = until_ms, brief, self._put(everyone.encode()), stays
+            found[view] = until_ms, brief, self._put(everyone.encode(passing=True)), stays
         return found
 
     def scoring(self, work: Sequence[_Move], views: Mapping[str, _Known]) -> Any:
