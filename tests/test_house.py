@@ -59,10 +59,10 @@ texts to copy took 430 in the browser, stores as views of them 440, the effects 
 fits a limit 110; 524 that were there twice went in all rooms. That Java starts from an archive of
 its classes took 175 lines, that a little is laid beside large segments, and many segments of little
 share blocks, 120, what is leant on inside Spark and done without it 180, that large files are read
-in parts 160. That Java is asked for no block twice took 70, that baselines are written where they
-changed 90, that what all users told is added up and judged in tasks 60, for which as many words
-went that told lists of what only kstoolkit calls; with what local workers start 35. Code was less by some 2,070 lines as long as a
-blank line in a docstring counted twice."""
+in parts 160. That Java is asked for no block twice took 70, that baselines are written where
+they changed 90, that what all users told is added up and judged in tasks 60, for which as
+many words went that told lists of what only kstoolkit calls; with what local workers start
+35. Code was less by some 2,070 lines as long as a blank line in a docstring counted twice."""
 MOST_IMPORTS = 1_484
 """Between modules, as a module is imported: types alone and imports inside functions apart. It was
 1,100; three new rooms for what a file held, what comes out, and what is tidied, have 16 doors, and
