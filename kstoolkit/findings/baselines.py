@@ -95,7 +95,7 @@ from kstoolkit.findings.peers import (
     streamed,
     streams_in,
 )
-from kstoolkit.findings.rhythm import is_odd, rhythm_of, wave_at
+from kstoolkit.findings.rhythm import TOO_FEW, is_odd, rhythm_of, wave_at
 from kstoolkit.findings.tails import PRIOR_DISPERSION, own_dispersion
 
 if TYPE_CHECKING:
@@ -475,14 +475,14 @@ class Baselines:
         facts = np.zeros((len(FACTS_SCHEMA) - 1, len(start)))
         moments, since_ms = [MOMENTS_SCHEMA.empty_table()], self.closed_ms
         told = [LASTING_SCHEMA.empty_table()]
-        for span_ms, at, rows in _in_turns(start, cell, grid_ms(self.every_ms)):
+        starts, which = _windows_of(start, self.every_ms)
+        for span_ms, at, rows in _in_turns(starts, which, cell, grid_ms(self.every_ms)):
             if span_ms != since_ms:
                 moments += self._moments(since_ms, span_ms)
                 since_ms = span_ms
             history[:, rows], facts[:, rows] = self._pass(at, cell[rows], count[rows], told)
         if until_ms < _FOREVER:
             moments += self._moments(since_ms, until_ms)
-        starts, which = np.unique(start, return_inverse=True)
         sums = [np.bincount(which, each, len(starts)).astype(np.int64) for each in facts]
         came = self._newcomers(starts, which, cell, facts[-1] > 0)
         self._forget_before(until_ms)
@@ -635,11 +635,14 @@ class Baselines:
     def _rhythm(self, cell: Integers, n: Integers) -> Waves:
         """Return the rhythm of a day that cells are known to have by n windows; sessions, none."""
         cells, every_ms = self.cells, self.every_ms if self.size_ms > 0 else 0
-        history = n, cells.total[cell], cells.squares[cell]
+        found, some = np.zeros(len(cell), complex), np.flatnonzero(cells.total[cell] > TOO_FEW)
+        cell = cell[some]
+        history = n[some], cells.total[cell], cells.squares[cell]
         even = cells.even_cosine[cell] + 1j * cells.even_sine[cell]
         odd = cells.odd_cosine[cell] + 1j * cells.odd_sine[cell]
         overlap = self.size_ms / self.every_ms
-        return rhythm_of((even, odd), history, cells.first_ms[cell], every_ms, overlap)
+        found[some] = rhythm_of((even, odd), history, cells.first_ms[cell], every_ms, overlap)
+        return found
 
     @property
     def _remembered_ms(self) -> int:
@@ -678,8 +681,19 @@ def _beside(counts: pa.Table | pa.RecordBatch, history: Floats) -> pa.Table:
     return table
 
 
+def _windows_of(start: Integers, every_ms: int) -> tuple[Integers, Integers]:
+    """Return the begins of windows, ascending, and which of them each row is of."""
+    first = int(start.min(initial=_FOREVER))
+    number = (start - first) // every_ms
+    if number.max(initial=0) > _MANY_ROWS * len(start):
+        return np.unique(start, return_inverse=True)
+    rows = np.bincount(number)
+    place = np.cumsum(rows > 0) - 1
+    return first + np.flatnonzero(rows) * every_ms, place[number]
+
+
 def _in_turns(
-    start: Integers, cell: Integers, grid: int
+    starts: Integers, which: Integers, cell: Integers, grid: int
 ) -> Iterator[tuple[int, Integers, Integers]]:
     """Yield rows in turns, the earlier first: each turn's span, its time or times, and its rows.
 
@@ -687,22 +701,22 @@ def _in_turns(
     rows, each is a span and a turn; of those with few, all go together that are within a step of
     the grid, but for cells that come again.
     """
-    if not len(start):
+    if not len(which):
         return
-    starts = np.unique(start)
-    is_sparse = len(start) < _MANY_ROWS * len(starts)
+    is_sparse = len(which) < _MANY_ROWS * len(starts)
     if is_sparse:
-        span = starts[np.searchsorted(starts, start // grid * grid)]
-        order = np.lexsort((start, cell, span))
-        place = np.arange(len(start))
+        span = np.searchsorted(starts, starts // grid * grid)[which]
+        order = np.lexsort((which, cell, span))
+        place = np.arange(len(which))
         turn = place - np.maximum.accumulate(np.where(_begins(span[order], cell[order]), place, 0))
         again = np.lexsort((turn, span[order]))
         order, turn = order[again], turn[again]
-    else:
-        span, order, turn = start, np.argsort(start, kind="stable"), start * 0
+    else:  # short integers are sorted by their digits
+        short = which.astype(np.uint16) if len(starts) < 1 << 16 else which
+        span, order, turn = which, np.argsort(short, kind="stable"), which * 0
     edges = np.flatnonzero(_begins(span[order], turn))[1:]
     for rows in np.split(order, edges):
-        yield int(span[rows[0]]), start[rows if is_sparse else rows[:1]], rows
+        yield int(starts[span[rows[0]]]), starts[which[rows if is_sparse else rows[:1]]], rows
 
 
 def _begins(*keys: Integers) -> Flags:

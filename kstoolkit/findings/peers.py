@@ -15,7 +15,7 @@ the user's name, and each kind's actions are others: the kind's name, U+001D, th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -247,24 +247,34 @@ def moments_of(
     mean = total / n
     octave = np.floor(np.log2(mean)).astype(np.int64)
     pooled, known = n >= _POOLED_FROM, n >= FEWEST_WINDOWS
-    rhythmic, level, spread = known & (rhythm != 0), mean * known, spread_of(rhythm)
+    wavy = np.flatnonzero(rhythm)  # most cells are not, and these terms nothing of them
+    wave, spread, held = rhythm[wavy], spread_of(rhythm[wavy]), (mean * known)[wavy]
     excess = np.where(pooled, (squares - total * mean) / np.maximum(n - 1, 1) - mean, 0)
-    excess -= mean * mean * spread
+    excess[wavy] -= mean[wavy] * mean[wavy] * spread
     noise = _DEVIATIONS * np.sqrt(2 / n) * mean
     excess = np.minimum(excess, _MOST_BURSTY * mean * mean + noise)
     weight = pooled / (1 + mean) ** 2
-    terms = (
-        *(np.ones_like(mean), known, pooled, rhythmic, level),
-        *(level * rhythmic, level * rhythm.real, level * rhythm.imag),
-        *(weight * excess, weight * mean * mean * (1 + spread)),
-        *(mean * pooled, mean * mean * pooled),
-        *(pooled / n, mean * pooled / n, mean * mean * pooled / n),
-    )
+    weighted = weight * mean * mean
+    weighted[wavy] *= 1 + spread
     lowest, highest = int(octave.min(initial=0)), int(octave.max(initial=0))
     octaves = highest - lowest + 1
     row = action * octaves + octave - lowest
-    group = np.flatnonzero(np.bincount(row))
-    sums = [np.bincount(row, term, minlength=1)[group] for term in terms]
+    cells = np.bincount(row)
+    group = np.flatnonzero(cells)
+    in_pool, in_square = mean * pooled, mean * mean * pooled
+
+    def summed_up(*terms: NDArray[Any], rows: Integers = row) -> list[NDArray[Any]]:
+        return [np.bincount(rows, each, len(cells))[group] for each in terms]
+
+    sums = [
+        cells[group],
+        *summed_up(known, pooled),
+        *summed_up(known[wavy], rows=row[wavy]),
+        *summed_up(mean * known),
+        *summed_up(held, held * wave.real, held * wave.imag, rows=row[wavy]),
+        *summed_up(weight * excess, weighted, in_pool, in_square),
+        *summed_up(pooled / n, in_pool / n, in_square / n),
+    ]
     names = actions.take(pa.array(group // octaves)).cast(pa.string())
     keys = [np.full(len(group), start_ms), names, group % octaves + lowest]
     counts = [each.astype(np.int64) for each in sums[: len(_COUNTS)]]

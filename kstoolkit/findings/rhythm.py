@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _DAY_MS = 86_400_000
 _FEWEST_DAYS, _FEWEST_A_DAY = 2, 4
-_LEAST_GAIN, _TOO_FEW = 3, 2
+_LEAST_GAIN, TOO_FEW = 3, 2
 """A cell with so few events gains less, whenever they came: it needn't be looked at."""
 
 LEAST_BUSY = 0.1
@@ -95,7 +95,7 @@ def rhythm_of(
     found = np.zeros(len(n), complex)
     if not has_rhythm(every_ms):
         return found
-    some = np.flatnonzero((n * every_ms >= _FEWEST_DAYS * _DAY_MS) & (total > _TOO_FEW))
+    some = np.flatnonzero(n * every_ms >= _FEWEST_DAYS * _DAY_MS)
     if not len(some):
         return found
     n, mean, first_ms = n[some], total[some] / n[some], first_ms[some]

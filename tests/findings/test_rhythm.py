@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.findings import rhythm as rhythm_module
 from kstoolkit.findings.peers import spread_of
-from kstoolkit.findings.rhythm import busy_at, has_rhythm, rhythm_of, wave_at
+from kstoolkit.findings.rhythm import TOO_FEW, busy_at, has_rhythm, rhythm_of, wave_at
 
 HOUR, DAY = 3_600_000, 86_400_000
 
@@ -41,14 +40,11 @@ def fitted(counts: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("hours", [1, 3, 6])
-def test_two_events_never_show_one_so_none_of_such_cells_is_looked_for(
-    hours: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rhythm_module, "_TOO_FEW", 0)
+def test_so_few_events_never_show_one_that_none_of_such_cells_is_looked_for(hours: int) -> None:
     slots = 24 // hours
     for first, days in itertools.product(range(2 * slots), (0, slots // 2, slots, 3 * slots)):
         windows = 2 * slots + days
-        pairs = itertools.combinations_with_replacement(range(windows), 2)
+        pairs = itertools.combinations_with_replacement(range(windows), TOO_FEW)
         counts = np.array([np.bincount(pair, minlength=windows) for pair in pairs])
         first_ms = first * hours * HOUR
         start = first_ms + np.arange(windows) * hours * HOUR
