@@ -332,10 +332,7 @@ def check_spark_home() -> Check:
 
 
 def memory_bytes() -> int | None:
-    """Return how much memory this process may have in all; ``None`` where the system doesn't tell.
-
-    It is the machine's, or what the container is allowed if that is less.
-    """
+    """Return the memory of the machine, or of the container if that is less; None if untold."""
     known = [size for size in (_physical_bytes(), _container_bytes()) if size is not None]
     return min(known, default=None)
 

@@ -175,10 +175,7 @@ def _differ(keys: Sequence[NDArray[np.generic]]) -> NDArray[np.bool_]:
 
 
 def _mixed(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return hashes of which each bit hangs on all: of names in a row, they else are alike.
-
-    MurmurHash3's finaliser, whole.
-    """
+    """Return hashes of which each bit hangs on all, by MurmurHash3's finaliser."""
     for factor in _FACTORS:
         hashes = (hashes ^ (hashes >> _SHIFT)) * factor
     return np.asarray(hashes ^ (hashes >> _SHIFT))

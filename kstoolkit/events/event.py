@@ -102,10 +102,7 @@ def is_plain(columns: Columns) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Some records of a file, as it has them.
-
-    ``unparseable`` are (raw text, what the parser said) of records that are in no row.
-    """
+    """Some records of a file, and beside them (raw text, why) of those that are in no row."""
 
     times: pa.Array
     users: pa.Array

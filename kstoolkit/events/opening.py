@@ -191,10 +191,7 @@ def _identity(path: str) -> tuple[int, ...]:
 
 
 class WholeLineEnds:
-    """A stream of bytes of which no read ends between CR and LF.
-
-    Arrow's reader of CSV would take the LF for the end of a line, and drop it, in quoted text too.
-    """
+    """A stream of which no read ends between CR and LF, where Arrow would drop a quoted LF."""
 
     def __init__(self, stream: pa.NativeFile) -> None:
         self._stream = stream

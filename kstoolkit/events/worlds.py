@@ -248,10 +248,7 @@ WORLDS = MOODS | {
 
 
 def checked_world(world: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Return the names of laws, each once, in the order of :data:`WORLDS`.
-
-    If there is no such law, or moods would follow two, it is a ConfigurationError.
-    """
+    """Return the names of laws, each once, in their order; raise where two would give moods."""
     if world is None:
         return ()
     names = (world,) if isinstance(world, str) else tuple(world)

@@ -82,10 +82,7 @@ class ByteColumn:
     def part(
         self, start: int | NDArray[np.int64] = 0, end: int | NDArray[np.int64] | None = None
     ) -> ByteColumn:
-        """Return a part of every row, as slices do: of what is too short, as much as there is.
-
-        From and up to which byte is one number for all or one a row.
-        """
+        """Return a part of every row, as slices do; its ends are one number, or one a row."""
         first = self._place(start)
         last = self.ends if end is None else np.maximum(self._place(end), first)
         return ByteColumn(self.data, first, last, self.is_null)

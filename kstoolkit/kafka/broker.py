@@ -164,10 +164,7 @@ _LOOK_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process, alive or not any more: its number, and when it started.
-
-    That moment is as this system tells it, and only good for comparing.
-    """
+    """A process, alive or not any more: its number, and its start, good for comparing alone."""
 
     pid: int
     started: str

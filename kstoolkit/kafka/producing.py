@@ -312,10 +312,7 @@ def _parse_speed(speed: float | str) -> float:
 
 
 class Pace:
-    """When each of some records is due, in seconds since the beginning.
-
-    There are at most ``rate`` records a second, and ``speed`` seconds of event time in one.
-    """
+    """When records are due, at most ``rate`` a second, ``speed`` seconds of event time in one."""
 
     def __init__(self, *, rate: float | None, speed: float | None) -> None:
         if rate is not None and not 0 < rate < math.inf:

@@ -105,10 +105,7 @@ class Traffic:
 
     @classmethod
     def observed(cls, counts: NDArray[Any], of_user: NDArray[Any], seconds: float) -> Traffic:
-        """Return the traffic that was counted in so many seconds.
-
-        ``counts`` are the events of each pair, ``of_user`` those of each user.
-        """
+        """Return the traffic that was counted in so many seconds, by pair and by user."""
         value, number = np.unique(counts, return_counts=True)
         users = np.sort(np.asarray(of_user, np.float64))[::-1]
         heaviest = users[:_ALONE] / users.sum()

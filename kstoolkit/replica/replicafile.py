@@ -107,10 +107,7 @@ class ReplicaState:
 
     @classmethod
     def load(cls, folder: Path) -> ReplicaState:
-        """Read the file; if there is none, the folder is no replica: an InputError.
-
-        A damaged one, or of a newer version, is a FormatError.
-        """
+        """Read the file; without one it is an InputError, damaged or newer a FormatError."""
         try:
             told = json.loads((folder / FILE).read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -203,10 +200,7 @@ def set_aside(folder: Path) -> Path:
 
 
 def remove_leftovers(replica: Path, state: ReplicaState) -> None:
-    """Remove segments that the replica doesn't name: nothing that it counts on lies in there.
-
-    They are of a restore that was ended before it could say so, or have expired.
-    """
+    """Remove segments, expired or left by a restore that ended, that the replica doesn't name."""
     for folder in replica.glob("*/*"):
         match = _SEGMENT.fullmatch(folder.name)
         if match is None or folder.parent.name != match[1]:

@@ -215,10 +215,7 @@ class DiskSegment:
         return None if told is None else Mark(*json.loads(told))
 
     def check_holds(self, mark: Mark) -> None:
-        """Check that all is in it that a mark says; otherwise it is a DamagedStoreError.
-
-        A MANIFEST that lost its end opens as it once was, without a sign.
-        """
+        """Check that all that a mark says is in it: a torn MANIFEST opens as it was, in silence."""
         found = self.mark
         if found is None or found < mark:
             raise _damaged(self.path, "it lacks what was written last")
@@ -261,10 +258,7 @@ class DiskSegment:
         return mark
 
     def pages(self, rows: int) -> Iterator[Pairs]:
-        """Yield keys and bundles in the order of keys, so many at a time.
-
-        A block that is not what was written is a DamagedStoreError; iteration alone would just end.
-        """
+        """Yield keys and bundles in order, so many at a time; what is damaged is raised."""
         keys: list[bytes] = []
         values: list[bytes] = []
         for cursor in self._all_in_order():
@@ -469,10 +463,7 @@ def counts_of(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts
 
 
 def sessions_of(user: str, start_ms: int, found: Found) -> list[UserCounts]:
-    """Return the sessions of a bundle, which begin at one time: one for each time that they end.
-
-    A damaged one is a FormatError.
-    """
+    """Return the sessions of a bundle, one for each time that they end; damage is a FormatError."""
     value, actions = found
     ids, counts, updated_ms, lasted = countbundle.decode(value or b"")
     named = _named(_texts(ids, actions), (value or b"0")[0])

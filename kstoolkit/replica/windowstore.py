@@ -157,10 +157,7 @@ class _OpenSegments:
     def ask(
         self, window_ms: int, start_ms: int, question: Callable[[Segment], Answer], default: Answer
     ) -> Answer:
-        """Ask the segment that begins at a time; ``default`` if there is none.
-
-        A segment may change while it is opened: it is then opened once more.
-        """
+        """Ask the segment that begins at a time, once more if it changed; or return ``default``."""
         if window_ms in self.memory:
             held = self.memory[window_ms].segments.get(start_ms)
             return default if held is None else question(held)

@@ -226,10 +226,7 @@ def _head(title: str, script: str) -> Html:
 
 
 def write_page(target: Path, page: bytes) -> Path:
-    """Write a page and return where it lies.
-
-    A file already there is replaced in one step, so whoever reads or copies it never sees half.
-    """
+    """Write a page, in one step, so that nobody sees half, and return where it lies."""
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         beside.write_bytes(page)

@@ -137,10 +137,7 @@ def buttons(label: str, *made: Part, head: bool = False) -> Part:
 
 
 def picture(src: str, alt: str, width: int, narrow: str = "") -> Part:
-    """Return a picture, what it shows in words, and how many CSS pixels wide it is at most.
-
-    ``narrow`` is the same one drawn for where there is no room for it.
-    """
+    """Return a picture, what it shows in words, its CSS width; ``narrow`` is for small screens."""
     drawn = {"kind": "picture", "src": src, "alt": seen(alt, 300), "width": width}
     return drawn | ({"narrow": narrow} if narrow else {})
 

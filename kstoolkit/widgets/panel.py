@@ -43,10 +43,7 @@ _LONGEST_WAIT_SECONDS = 10
 
 
 class Background:
-    """At most one job at a time, in a thread that ends when it is told to.
-
-    ``tell`` takes a sentence for the user: why a job failed.
-    """
+    """At most one job at a time, in a thread; ``tell`` takes a sentence on why one failed."""
 
     def __init__(self, tell: Callable[[str], object]) -> None:
         self._tell = tell
@@ -61,10 +58,7 @@ class Background:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, job: Callable[[Event], object]) -> bool:
-        """Begin a job, which is given what tells it to end; return whether it began.
-
-        It does not while another one runs, nor once this is closed.
-        """
+        """Begin a job, given what ends it, unless busy or closed; return whether it began."""
         with self._starting:
             if self.is_busy or self._is_closed:
                 return False

@@ -44,10 +44,7 @@ _OPENING = ("path", "version", "window_size", "family")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which rows of which store are wanted, and how to read them; None as the store tells itself.
-
-    ``sought`` is the key, or how it begins, as a person types it.
-    """
+    """Which rows of which store are wanted, by the key as it is typed, and how to read them."""
 
     path: str
     key_serde: str | None = None

@@ -311,10 +311,7 @@ _SHARED = re.compile(r"[\w.-]+\.sst")
 
 
 def shared_names(folder: Path) -> dict[str, str]:
-    """Return the name under which Spark keeps each SST file of an unpacked snapshot.
-
-    Nothing if the folder is none, or its metadata can't be made out.
-    """
+    """Return under which name Spark keeps each SST file of a snapshot; nothing of none."""
     try:
         content = (folder / "metadata").read_bytes()
     except FileNotFoundError:

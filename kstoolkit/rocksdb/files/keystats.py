@@ -136,10 +136,7 @@ def _sampled(handle: Rdict, ssts: Sequence[Sst], sample: int) -> tuple[list[Row]
 
 
 def _starts(ssts: Sequence[Sst], seen: Sequence[bytes]) -> list[bytes]:
-    """Return keys to begin at, in order and spread evenly over where files begin and end.
-
-    If there are few files, keys between the first and the last one are made up.
-    """
+    """Return keys to begin at, spread evenly over the files; of few files, made up between them."""
     known = sorted({key for each in ssts for key in (each.smallest_key, each.largest_key)})
     if not known:
         return []

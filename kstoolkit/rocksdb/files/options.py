@@ -50,10 +50,7 @@ class OptionsSection(Record):
 
 
 def read_options(folder: Path) -> Records[OptionsSection]:
-    """Return the sections of the newest OPTIONS file in a store's folder.
-
-    Without one it is a NoStoreError; a newest one that is none is a FormatError.
-    """
+    """Return the sections of the newest OPTIONS file; without one it is a NoStoreError."""
     found = option_files(folder)
     if not found:
         message = f"No OPTIONS file in {folder}."

@@ -60,19 +60,13 @@ class Footer:
 
 
 def read_footer(path: Path) -> Footer | None:
-    """Return the footer of an SST file, or None if it ends as no SST file does.
-
-    A file that is still being written, is damaged or encrypted ends so.
-    """
+    """Return the footer of an SST file; None of one that is not whole, damaged or encrypted."""
     with path.open("rb") as file:
         return _footer(file)
 
 
 def read_properties(path: Path) -> dict[str, bytes]:
-    """Return the properties that an SST file has of itself, by RocksDB's names for them.
-
-    If it has no block of them, or it can't be made out, it is a FormatError.
-    """
+    """Return the properties that an SST file has, by RocksDB's names; else it is a FormatError."""
     try:
         with path.open("rb") as file:
             return _properties(file, _footer(file))

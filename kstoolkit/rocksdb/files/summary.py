@@ -123,10 +123,7 @@ def summary_of(
     copied_bytes: int,
     damage: str | None = None,
 ) -> StoreSummary:
-    """Return the summary of some of a store's column families.
-
-    ``footprint`` is the whole folder's, whichever of them are asked for.
-    """
+    """Return the summary of some column families; ``footprint`` is the whole folder's."""
     counts = entries_in(ssts)
     of_families = ("compaction_style", "merge_operator")
     told: dict[str, Any] = dict.fromkeys(("rocksdb_version", *of_families))

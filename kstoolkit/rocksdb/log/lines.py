@@ -273,10 +273,7 @@ def log_files(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def text_lines(file: Path) -> Iterator[str]:
-    """Yield the lines of a file one by one, in bounded memory; odd bytes become U+FFFD.
-
-    What gzip packed is unpacked.
-    """
+    """Yield a file's lines one by one, unpacked, in bounded memory; odd bytes become U+FFFD."""
     try:
         with _unpacked(file) as log:
             while piece := log.readline(_LONGEST_LINE_BYTES):

@@ -155,10 +155,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A value that nobody set: it is as RocksDB, an engine or an OPTIONS file has it.
-
-    Its repr is the value's, so that signatures show defaults as they are.
-    """
+    """A value that nobody set, with its own repr: as RocksDB, an engine or a file has it."""
 
     value: Any
 

@@ -47,10 +47,7 @@ def rocksdict_options(profile: OptionSet, shared: SharedMemory | None = None) ->
 
 
 def shared_memory(profile: OptionSet) -> SharedMemory:
-    """Return the cache and write-buffer manager of a profile, made anew.
-
-    Give the same to the options of all stores that are to share them.
-    """
+    """Return a profile's cache and write-buffer manager, made anew, for stores that share them."""
     cache_bytes = _or_own(profile, "block_cache_bytes")
     cache = Cache(cache_bytes) if cache_bytes else None
     memtables_bytes = _or_own(profile, "write_buffer_manager_bytes")

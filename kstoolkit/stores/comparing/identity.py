@@ -44,10 +44,7 @@ def identities(
     timestamp_ms: pa.Array | None = None,
     window_end_ms: pa.Array | None = None,
 ) -> pa.Array:
-    """Return the identity of each row, as Arrow large binary; keys are without nulls.
-
-    ``torn`` rows could not be taken apart: they stand behind all others.
-    """
+    """Return the identity of each row; ``torn`` rows, not taken apart, stand behind all others."""
     rows = len(key)
     times = [_sortable(each, rows) for each in (window_start_ms, timestamp_ms, window_end_ms)]
     ending = np.hstack([np.zeros((rows, _AFTER_KEY), np.uint8), *times])

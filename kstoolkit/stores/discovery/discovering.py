@@ -208,10 +208,7 @@ class _FolderWalk:
     unreadable: dict[str, str] = field(default_factory=dict)
 
     def below(self, root: Path) -> Iterator[tuple[Path, _Layout]]:
-        """Yield each folder that holds state, in the order of names, depth first.
-
-        What lies below such a folder is its own business, and not looked into.
-        """
+        """Yield each folder that holds state, none below one, in order of names, depth first."""
         waiting = [root]
         while waiting and not self.is_stopped():
             here = waiting.pop()

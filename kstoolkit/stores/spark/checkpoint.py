@@ -242,10 +242,7 @@ class StateFiles:
         return cls(folder, *({**found[a], **found[b]} for a, b in (_SNAPSHOTS, _CHANGES)))
 
     def versions(self, committed: Iterable[int]) -> list[int]:
-        """Return which of the versions that were committed the files hold, the oldest first.
-
-        Which attempt's files they are is not looked at.
-        """
+        """Return which committed versions the files hold, of any attempt, the oldest first."""
         held, wanted = {0}, set(committed)
         for version in sorted(self.snapshots.keys() | self.changes.keys()):
             if version in self.snapshots or version - 1 in held:

@@ -376,10 +376,7 @@ class SparkStore(HasViews, HasRows):
         return {name: wanted[at.store] for name in at.families if at.store in wanted}
 
     def _key_count(self) -> KeyCount:
-        """Return how many keys there are, by the snapshots that the version is made of.
-
-        Changelogs count nothing: what they changed since a snapshot is not in the figure.
-        """
+        """Return how many keys the version's snapshots have; changelogs count nothing."""
         keys = internal = 0
         oldest = self.version
         for (at, partition), chain in self._chains.items():
