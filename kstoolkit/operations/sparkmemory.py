@@ -230,7 +230,8 @@ def _below(pid: int, children: Mapping[int, Sequence[int]]) -> Iterator[int]:
 
 def _is_worker(pid: int) -> bool:
     words = _text(_PROC / str(pid) / "cmdline").split("\0")
-    return any(flag == "-m" and name.startswith("pyspark.") for flag, name in pairwise(words))
+    modules = ("pyspark.", "kstoolkit.pipeline.workers")
+    return any(flag == "-m" and name.startswith(modules) for flag, name in pairwise(words))
 
 
 def _text(path: Path) -> str:
