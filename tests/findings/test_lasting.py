@@ -61,13 +61,13 @@ def test_evidence_is_the_sum_of_likelihood_ratios_that_never_falls_below_none(
     rise, right, quiet = Rise(*np.zeros((3, 1))), 0.0, 0
     for hour, count in enumerate(counts):
         held = min(count, 3 * factor * mean + 3)
-        right = max(right + likelihood_ratio(held, mean, dispersion, factor), 0)
+        right = min(max(right + likelihood_ratio(held, mean, dispersion, factor), 0), 60)
         if not count and hour < len(counts) - 1:  # empty windows are seen by the next one alone
             quiet += 1
             continue
         past = np.array([quiet]), np.array([mean]), np.array([dispersion])
         rise, quiet = rise.after(np.array([count]), hour, past, factor=factor), 0
-    assert rise.evidence[0] == pytest.approx(min(right, 60), rel=1e-9, abs=1e-9)
+    assert rise.evidence[0] == pytest.approx(right, rel=1e-9, abs=1e-9)
 
 
 def likelihood_ratio(count: float, mean: float, dispersion: float, factor: float) -> float:
