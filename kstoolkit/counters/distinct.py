@@ -136,7 +136,7 @@ class Touched:
         """Return a version byte and an Arrow IPC stream, to be kept or to be passed on."""
         users = pa.DictionaryArray.from_arrays(pa.array(self.user), self.users)
         table = pa.table({"user": users} | {name: getattr(self, name) for name in _COLUMNS})
-        return to_ipc(table, head=bytes([_VERSION]), codec="lz4" if passing else "zstd")
+        return to_ipc(table, head=bytes([_VERSION]), passing=passing)
 
     @classmethod
     def decode(cls, block: bytes) -> Touched:

@@ -99,10 +99,8 @@ def rhythm_of(
     if not len(some):
         return found
     n, mean, first_ms = n[some], total[some] / n[some], first_ms[some]
-    passed = _passed(np.stack([first_ms, first_ms + n * every_ms]), every_ms)
-    (n_even, n_odd), ends = (
-        until - since for since, until in (each.swapaxes(0, 1) for each in passed)
-    )
+    windows, waves = _passed(np.stack([first_ms, first_ms + n * every_ms]), every_ms)
+    (n_even, n_odd), ends = windows[:, 1] - windows[:, 0], waves[:, 1] - waves[:, 0]
     z = np.stack([half[some] for half in halves])
     even, odd = 2 * (z - mean * ends) / (np.stack([n_even, n_odd]) * mean)
     both, of_even, of_odd = (even * odd.conj()).real, np.abs(even) ** 2, np.abs(odd) ** 2

@@ -89,15 +89,16 @@ def encode(batch: pa.RecordBatch, *, passing: bool = False) -> bytes:
         batch = batch.set_column(_COUNT, _NARROW_COUNT, pa.array(counts.astype(np.uint32)))
     version = VERSION if parts is None else VERSION_OF_PARTS
     version = version if batch.num_columns == len(SCHEMA) else VERSION_OF_SESSIONS
-    return to_ipc(batch, head=bytes([version]), codec="lz4" if passing else "zstd")
+    return to_ipc(batch, head=bytes([version]), passing=passing)
 
 
 def to_ipc(
-    columns: pa.RecordBatch | pa.Table, *, head: bytes = b"", codec: str | None = "zstd"
+    columns: pa.RecordBatch | pa.Table, *, head: bytes = b"", passing: bool = False
 ) -> bytes:
     """Return columns as the bytes of an Arrow IPC stream, behind a head."""
     sink = pa.BufferOutputStream()
     sink.write(head)
+    codec = "lz4" if passing else "zstd"
     # As a global it could not be pickled; threads take three times as long for a small block.
     options = pa.ipc.IpcWriteOptions(compression=codec, use_threads=False)
     with pa.ipc.new_stream(sink, columns.schema, options=options) as writer:

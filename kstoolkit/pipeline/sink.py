@@ -482,11 +482,8 @@ class Judging:
             if view in known:
                 everyone = Everyone.decode(known[view])
             everyone.take_in(map(_decoded, told.get(CLOSED + view, ())))
-            until_ms, stays, last = (
-                everyone.closed_by(self.buckets),
-                None,
-                told.get(REST + view, ()),
-            )
+            last = told.get(REST + view, ())
+            until_ms, stays = everyone.closed_by(self.buckets), None
             if len(last) == self.buckets:
                 until_ms, stays = FOREVER, self._put(everyone.encode(passing=True))
             everyone.take_in(map(_decoded, last))
