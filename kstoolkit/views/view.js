@@ -530,6 +530,7 @@ class Strips {
   }
 
   put(part) {
+    if (part.label !== this.part?.label) this.view.untip(); // what it tells is of another
     const strips = part.strips.map(each => ({ ...each,
       starts: each.starts.map(units => each.origin + units * each.unit) }));
     this.part = { ...part, strips }; this.at = [part.level ?? 0, -1]; this.outlined = part.outlined;

@@ -68,6 +68,7 @@ def test_findings_are_gone_through_and_marked_by_mouse(
         ).click()
         expect(panel.get_by_text("Bo did “read” 9 times")).to_be_visible()
         rows(panel).filter(has_text="Anna").click()
+        expect(panel.get_by_text("Anna stood out in 1 window")).to_be_visible()
         look_at_a_window(page, panel)
         panel.get_by_role("button", name="Known", exact=True).click()
         expect(panel.get_by_text("Anna is known now")).to_be_visible()

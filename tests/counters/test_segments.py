@@ -138,7 +138,7 @@ def test_what_is_written_follows_what_came_until_it_is_an_eighth_of_what_is_held
     for turn in range(1, 11):
         segments.add(counted([(f"user{n * turn}", 0, "x") for n in range(100)]))
         assert blocks["counts/0/0"] is whole
-        assert len(blocks[f"counts/0/0+{turn}"]) * 20 < len(whole)
+        assert len(blocks[f"counts/0/0+{turn}"]) * 12 < len(whole)
     segments.add(counted([("user1", 0, "x")]))
     assert list(blocks) == ["counts/0/0"]
     assert segments.at(Place(0)).total == 8_000 + 10 * 100 + 1

@@ -210,6 +210,7 @@ def test_an_offset_log_of_another_version_stops_a_run_with_a_sentence(tmp_path: 
 
 
 def test_a_session_knows_no_class_that_is_nowhere(spark: SparkSession) -> None:
+    before = spark_session()
     assert sparkinside.finds_class(spark, "org.apache.spark.sql.SparkSession")
     assert not sparkinside.finds_class(spark, "org.apache.spark.sql.SparkSessionElsewhere")
-    assert spark_session() is spark
+    assert spark_session() is before, "to ask makes no other session the active one"
