@@ -125,6 +125,7 @@ _REMEMBERED_MS = 4 * 7 * 24 * _HOUR_MS
 _REMEMBERED_WINDOWS = 28
 """A cell that nothing was added to for four weeks is forgotten, and not before 28 windows."""
 
+_MANY_PLACES = 4
 _MOST_OF_SECOND, _MOST_BESIDES = 2, 5
 """No window teaches more than twice the cell's second-highest one and five."""
 
@@ -198,7 +199,7 @@ class Cells:
         users, user = self.users, self.user[some]
         if not isinstance(some, slice):  # few of many: the others' names are not told
             users, user = encoded(pa.DictionaryArray.from_arrays(user, users))
-        coded = ((user, users), (self.action[some], self.actions))
+        coded = ((user, users), (self.action_of(some), self.actions))
         names = [
             pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)
             for codes, texts in coded
@@ -215,10 +216,9 @@ class Cells:
         """The user's place of each cell."""
         return self.key >> _ACTION_BITS
 
-    @property
-    def action(self) -> Integers:
-        """The action's place of each cell."""
-        return self.key & _ACTION_MASK
+    def action_of(self, cell: Integers | slice) -> Integers:
+        """Return the action's place of some cells."""
+        return self.key[cell] & _ACTION_MASK
 
     def locate(self, user: pa.ChunkedArray, action: pa.ChunkedArray) -> Integers:
         """Return the cell of each row; a (user, action) that is new becomes one."""
@@ -253,7 +253,7 @@ class Cells:
             setattr(self, name, getattr(self, name)[rows])
         self.watched = self.watched[:, rows]
         self.users, user = encoded(pa.DictionaryArray.from_arrays(self.user, self.users))
-        self.key = user << _ACTION_BITS | self.action
+        self.key = user << _ACTION_BITS | self.action_of(slice(None))
 
     def learn(self, cell: Integers, start_ms: Integers, count: Integers, at_most: Integers) -> None:
         """Put in counts of a window, or of one each; no cell twice; ``top`` is aged by then."""
@@ -530,7 +530,7 @@ class Baselines:
         most = np.maximum(np.floor(_CLIPPED_AT * usual), _CLIPPED_AT).astype(np.int64)
         held = np.minimum(count, most) * was_known
         new = np.flatnonzero(~known)
-        self.firsts += first_terms(cells.action[cell[new]], count[new], len(cells.actions))
+        self.firsts += first_terms(cells.action_of(cell[new]), count[new], len(cells.actions))
         each_at = np.broadcast_to(at, cell.shape)
         if self.watch.factor is not None:
             told.append(self._rise(each_at, cell, count, n, self.watch.factor))
@@ -579,7 +579,7 @@ class Baselines:
         if not len(some):
             return LASTING_SCHEMA.empty_table()
         who = self.cells.users.take(pa.array(self.cells.user[cell[some]]))
-        what = self._actions(self.cells.action[cell[some]])
+        what = self._actions(self.cells.action_of(cell[some]))
         told = {name: column[some] for name, column in law.items()}
         told |= {"window_start_ms": at[some], "user": who, "action": what}
         told |= {"history": np.full(len(some), history)}
@@ -592,7 +592,7 @@ class Baselines:
         """Return how many cells of each action are new in each window, where that is watched."""
         if not (self.watch.newcomers and is_new.any()):
             return NEWCOMERS_SCHEMA.empty_table()
-        of_window = which[is_new] << _ACTION_BITS | self.cells.action[cell[is_new]]
+        of_window = which[is_new] << _ACTION_BITS | self.cells.action_of(cell[is_new])
         some, number = np.unique(of_window, return_counts=True)
         what = self._actions(some & _ACTION_MASK)
         return pa.table([starts[some >> _ACTION_BITS], what, number], schema=NEWCOMERS_SCHEMA)
@@ -614,16 +614,36 @@ class Baselines:
         last_ms = int(cells.last_ms.max(initial=_NEVER))
         end_ms = min(until_ms, last_ms + self._remembered_ms)
         begin_ms = max(after_ms, int(cells.first_ms.min(initial=_FOREVER)))
+        is_few = cells.total <= TOO_FEW
         for at in range((begin_ms // grid + 1) * grid, end_ms + 1, grid):
-            old = np.flatnonzero(
-                (cells.first_ms < at) & (cells.last_ms >= at - self._remembered_ms)
-            )
+            known = (cells.first_ms < at) & (cells.last_ms >= at - self._remembered_ms)
+            old, few = np.flatnonzero(known & ~is_few), np.flatnonzero(known & is_few)
             n = self._windows(old, at)
-            history = (n, cells.total[old], cells.squares[old])
-            rhythm = self._rhythm(old, n)
-            found.append(moments_of(at, cells.actions, cells.action[old], history, rhythm))
+            sums = n, cells.total[old], cells.squares[old]
+            mine = cells.action_of(old), *sums, self._rhythm(old, n)
+            both = zip((*mine, np.ones_like(n)), self._alike(few, at), strict=True)
+            action, n, total, squares, rhythm, many = (np.append(*each) for each in both)
+            history = n, total, squares
+            found.append(moments_of(at, cells.actions, action, history, rhythm, alike=many))
             found.append(moments_of_firsts(at, cells.actions, self.firsts))
         return found
+
+    def _alike(self, cell: Integers, until_ms: int) -> tuple[NDArray[Any], ...]:
+        """Return what cells with an event or two add to moments, and how many of each there are.
+
+        Most cells are such, and are alike: of an action, with so many windows and squares.
+        """
+        action, n = self.cells.action_of(cell), self._windows(cell, until_ms)
+        squares = self.cells.squares[cell].astype(np.int64)
+        width, depth = int(n.max(initial=0)) + 1, TOO_FEW**2 + 1
+        place = (action * width + n) * depth + squares
+        if place.max(initial=0) > _MANY_PLACES * max(len(cell), 1):  # few of them can be alike
+            return action, n, self.cells.total[cell], squares, n * 0j, np.ones_like(n)
+        many = np.bincount(place)
+        place = np.flatnonzero(many)
+        rest, squares = np.divmod(place, depth)
+        action, n = np.divmod(rest, width)
+        return action, n, np.minimum(squares, TOO_FEW), squares, n * 0j, many[place]
 
     def _windows(self, cell: Integers, until_ms: int | Integers) -> Integers:
         """Return how many windows of history cells have by then."""

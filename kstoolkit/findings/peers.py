@@ -237,16 +237,19 @@ def moments_of(
     action: Integers,
     history: tuple[Integers, Integers, Floats],
     rhythm: Waves,
+    *,
+    alike: Integers | int = 1,
 ) -> pa.Table:
     """Return the moments of some cells at one time; given are one a cell, with n ≥ 1.
 
     ``action`` says which of all ``actions`` each cell is of; ``history`` are its windows, n, and
-    the sum of their counts and of their squares; a ``rhythm`` of 0 is none.
+    the sum of their counts and of their squares; a ``rhythm`` of 0 is none. So many cells are
+    ``alike``, of which one is given.
     """
     n, total, squares = history
     mean = total / n
     octave = np.floor(np.log2(mean)).astype(np.int64)
-    pooled, known = n >= _POOLED_FROM, n >= FEWEST_WINDOWS
+    pooled, known = alike * (n >= _POOLED_FROM), alike * (n >= FEWEST_WINDOWS)
     wavy = np.flatnonzero(rhythm)  # most cells are not, and these terms nothing of them
     wave, spread, held = rhythm[wavy], spread_of(rhythm[wavy]), (mean * known)[wavy]
     excess = np.where(pooled, (squares - total * mean) / np.maximum(n - 1, 1) - mean, 0)
@@ -259,7 +262,7 @@ def moments_of(
     lowest, highest = int(octave.min(initial=0)), int(octave.max(initial=0))
     octaves = highest - lowest + 1
     row = action * octaves + octave - lowest
-    cells = np.bincount(row)
+    cells = np.bincount(row, np.broadcast_to(alike, row.shape))
     group = np.flatnonzero(cells)
     in_pool, in_square = mean * pooled, mean * mean * pooled
 

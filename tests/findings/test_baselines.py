@@ -235,13 +235,15 @@ def split_counts(draw: st.DrawFn) -> tuple[tuple[int, int], list[Row], list[int]
     return kind, rows, [*sorted(cuts), end]
 
 
-@given(split_counts())
+@given(split_counts(), st.sampled_from([0, 1 << 40]))
 def test_closing_in_one_call_is_the_definition(
-    case: tuple[tuple[int, int], list[Row], list[int]],
+    case: tuple[tuple[int, int], list[Row], list[int]], many_places: int
 ) -> None:
     kind, rows, cuts = case
     baselines, oracle = Baselines.empty(*kind), Oracle(*kind)
-    closed = baselines.close(counted(rows, kind[1]), cuts[-1] * kind[1])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("kstoolkit.findings.baselines._MANY_PLACES", many_places)
+        closed = baselines.close(counted(rows, kind[1]), cuts[-1] * kind[1])
     oracle.close(rows, cuts[-1])
     check(oracle, [closed], baselines)
 
