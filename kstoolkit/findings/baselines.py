@@ -457,8 +457,7 @@ class Baselines:
         told = self.cells.to_table(slice(None) if some is None else some)
         cells = told.replace_schema_metadata(window | _group(self.watch))
         sums = dict(zip(_FIRSTS, self._firsts().T, strict=True))
-        firsts = pa.table({"action": self.cells.actions} | sums)
-        return bytes([_VERSION]) + streamed(cells, firsts)
+        return bytes([_VERSION]) + streamed(cells, pa.table({"action": self.cells.actions} | sums))
 
     def close(self, counts: pa.Table | pa.RecordBatch, until_ms: int, floor: int = 1) -> Closed:
         """Learn from windows that are over, and return what they told.
@@ -549,8 +548,7 @@ class Baselines:
         total, pooled = cells.total[cell].astype(np.float64), np.array(PRIOR_DISPERSION)
         mean, bursty = total / n, own_dispersion(n, total, cells.squares[cell], pooled)
         quiet = (at - cells.last_ms[cell]) / self.every_ms - 1
-        before = Rise(*cells.watched[:3, cell])
-        rise = before.after(count, at, (quiet, mean, bursty), factor=factor)
+        rise = Rise(*cells.watched[:3, cell]).after(count, at, (quiet, mean, bursty), factor=factor)
         surprise, earlier = rise.surprise()
         highest = np.maximum(rise.highest, rise.evidence)
         cells.watched[:3, cell] = rise.evidence, highest, rise.since_ms
@@ -649,8 +647,7 @@ class Baselines:
         """Return how many windows of history cells have by then."""
         if self.size_ms <= 0:  # of sessions, those that there were
             return self.cells.learnt[cell]
-        since_ms = self.cells.first_ms[cell]
-        return np.maximum(until_ms - since_ms, 0) // self.every_ms
+        return np.maximum(until_ms - self.cells.first_ms[cell], 0) // self.every_ms
 
     def _rhythm(self, cell: Integers, n: Integers) -> Waves:
         """Return the rhythm of a day that cells are known to have by n windows; sessions, none."""
@@ -708,8 +705,7 @@ def _windows_of(start: Integers, every_ms: int) -> tuple[Integers, Integers]:
     if number.max(initial=0) > _MANY_ROWS * len(start):
         return np.unique(start, return_inverse=True)
     rows = np.bincount(number)
-    place = np.cumsum(rows > 0) - 1
-    return first + np.flatnonzero(rows) * every_ms, place[number]
+    return first + np.flatnonzero(rows) * every_ms, (np.cumsum(rows > 0) - 1)[number]
 
 
 def _in_turns(

@@ -31,7 +31,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.baselines import Baselines
-from kstoolkit.findings.finding import FINDINGS_SCHEMA, KEY, as_stored, newest_rows
+from kstoolkit.findings.finding import (
+    FINDINGS_SCHEMA,
+    KEY,
+    as_stored,
+    newest_rows,
+    with_column,
+)
 from kstoolkit.findings.lasting import AS_IS, LASTING_SCHEMA, NEWCOMERS, NEWCOMERS_SCHEMA
 from kstoolkit.findings.peers import (
     FACTS_SCHEMA,
@@ -238,8 +244,7 @@ class Everyone:
         rows = self.lasting.filter(is_over).replace_schema_metadata(metadata)
         self.lasting = self.lasting.filter(pc.invert(is_over))
         if len(rows):
-            pools = pools_of(self.moments)
-            told.append(score_lasting(rows, pools, on, seen_ms=seen_ms))
+            told.append(score_lasting(rows, pools_of(self.moments), on, seen_ms=seen_ms))
         if watch.newcomers and self.since_ms is not None:
             counts, actions = self._arrivals(until_ms)
             counts = counts.replace_schema_metadata(metadata)
@@ -381,6 +386,5 @@ def _keys(findings: pa.Table) -> Iterator[tuple[object, ...]]:
 
 
 def _with_chance(findings: pa.Table, log10: Floats) -> pa.Table:
-    at = FINDINGS_SCHEMA.get_field_index("log10_probability")
     chance = pa.array(log10 + 0.0)
-    return findings.select(FINDINGS_SCHEMA.names).set_column(at, FINDINGS_SCHEMA.field(at), chance)
+    return with_column(findings.select(FINDINGS_SCHEMA.names), "log10_probability", chance)

@@ -266,8 +266,7 @@ def _cells(row: Finding) -> tuple[str, ...]:
         why = f"ceiling {format_count(row.ceiling)}"
     if row.kind == LONGER:
         why = too_long(row)
-    count = format_count(row.count)
-    return (row.user, row.what, row.window, start, count, row.expected, why)
+    return (row.user, row.what, row.window, start, format_count(row.count), row.expected, why)
 
 
 _IF_KNOWN = ("ceiling", "expected_low", "expected_high", "baseline_windows", "peers")
@@ -448,9 +447,14 @@ def as_stored(findings: pa.Table) -> pa.Table:
 
 def by_version(findings: pa.Table, rules_version: str | None) -> pa.Table:
     """Return findings of :data:`FINDINGS_SCHEMA` as found by this version of the rules."""
-    at, length = FINDINGS_SCHEMA.get_field_index("rules_version"), findings.num_rows
-    column = pa.repeat(pa.scalar(rules_version, pa.string()), length)
-    return findings.set_column(at, FINDINGS_SCHEMA.field(at), column)
+    column = pa.repeat(pa.scalar(rules_version, pa.string()), findings.num_rows)
+    return with_column(findings, "rules_version", column)
+
+
+def with_column(findings: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Return findings with another column in the place of one of :data:`FINDINGS_SCHEMA`."""
+    at = findings.schema.get_field_index(name)
+    return findings.set_column(at, FINDINGS_SCHEMA.field(name), column)
 
 
 def ends_ms(findings: pa.Table) -> pa.ChunkedArray:
@@ -531,8 +535,7 @@ class Findings(Viewed, Sequence[Finding]):
         probability = pa.array([row.probability for row in rows], pa.float64())
         table = table.append_column("probability", probability)
         table = table.append_column("sentence", pa.array([r.sentence for r in rows], pa.string()))
-        nullable = {pa.int64(): pd.Int64Dtype()}
-        return table.to_pandas(types_mapper=nullable.get)  # type: ignore[no-any-return]
+        return table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)  # type: ignore[no-any-return]
 
     def to_json_rows(self) -> list[dict[str, Any]]:
         """Return one plain dictionary a finding: its fields, probability, end and sentence."""
@@ -559,8 +562,7 @@ class Findings(Viewed, Sequence[Finding]):
     def of_view(self, by: tuple[str, ...] | None) -> pa.Table:
         """Return those of rules that look at these parts of an action, as a table."""
         told = self.table["by"]
-        same = told.is_null() if by is None else pc.equal(told, json.dumps(by))
-        return self.table.filter(same)
+        return self.table.filter(told.is_null() if by is None else pc.equal(told, json.dumps(by)))
 
     @property
     def in_words(self) -> pa.ChunkedArray:

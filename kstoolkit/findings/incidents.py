@@ -184,8 +184,7 @@ class Incident(Viewed):
         """The incident as one plain sentence."""
         if len(self.findings) == 1:
             return self.peak.sentence
-        end = moment_of(self.until_ms)
-        when = between(self.since, end, moment_of(self.until_ms - 1))
+        when = between(self.since, moment_of(self.until_ms), moment_of(self.until_ms - 1))
         of = "" if self.user is None else f" with {_few(self.actions, _FEW_NAMED)}"
         told = [f"{self.who} stood out in {counted(self.windows, 'windows')}{of} {when}"]
         if self.excess is not None:
@@ -241,14 +240,11 @@ def _peak(peak: Finding) -> str:
     whole = peak.sentence.removesuffix(".")
     _, _, rest = whole.partition(f"{peak.user} ")
     told = rest if peak.kind != CAMPAIGN else whole
-    return told.removeprefix("did ").split("; ")[0] + _usual(peak)
-
-
-def _usual(peak: Finding) -> str:
     usual = expected(peak.expected_low, peak.expected_high)
+    against = "" if usual is None else f" (usually {usual})"
     if peak.ceiling is not None:
-        return f" (the ceiling is {format_count(peak.ceiling)})"
-    return "" if usual is None else f" (usually {usual})"
+        against = f" (the ceiling is {format_count(peak.ceiling)})"
+    return told.removeprefix("did ").split("; ")[0] + against
 
 
 def _few(names: Sequence[str], most: int) -> str:
@@ -346,8 +342,7 @@ class Incidents(Viewed, Sequence[Incident]):
 
     def named(self, name: str) -> Incident:
         """Return the one whose id this is, or begins with this; it has to be one alone."""
-        ids = self.table["id"]
-        found = np.flatnonzero(pc.starts_with(ids, name) if name else ())
+        found = np.flatnonzero(pc.starts_with(self.table["id"], name) if name else ())
         if len(found) == 1:
             return self[int(found[0])]
         number = format_count(len(found)) if len(found) else "No"
@@ -636,7 +631,12 @@ class _Growth:
                 some = [each for each, ms in away.items() if ms <= _NEAR_MS]
                 if not near and len(some) >= _NEAR:
                     near = [min(some, key=away.__getitem__)]
-                which = near[0] if near else self._open(part)
+                if not near:
+                    self._rows.append([])
+                    self._opened.append(
+                        part[0]
+                    )  # the first in time, in no way by the order of rows
+                which = near[0] if near else len(self._rows) - 1
                 for other in near[1:]:
                     self._into[other] = which
                     self._rows[which] += self._rows[other]
@@ -657,11 +657,6 @@ class _Growth:
             reach = max(reach, int(self._high[row]))
         return parts
 
-    def _open(self, part: list[int]) -> int:
-        self._rows.append([])
-        self._opened.append(part[0])  # the first in time, in no way by the order of rows
-        return len(self._rows) - 1
-
     @property
     def openers(self) -> Integers:
         """The findings that opened incidents."""
@@ -672,8 +667,7 @@ class _Growth:
         ids = []
         names = ["kind", "user", "action", "by", "window", "window_start_ms"]
         for row in self._findings.select(names).take(pa.array(self.openers)).to_pylist():
-            is_campaign = row["kind"] == CAMPAIGN
-            who = [row["by"], row["action"]] if is_campaign else row["user"]
+            who = [row["by"], row["action"]] if row["kind"] == CAMPAIGN else row["user"]
             opened = json.dumps([who, row["window"], row["window_start_ms"]])
             ids.append(blake2b(opened.encode(), digest_size=_ID_BYTES).hexdigest())
         return ids

@@ -26,7 +26,7 @@ import re
 import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -226,25 +226,21 @@ def mark_of(
     """Return a mark of an incident, or a user, by whoever runs this, now."""
     check_known("mark", mark, MARKS)
     given = [rules] if isinstance(rules, str) else rules
+    who = None
+    with suppress(KeyError, OSError):  # a container's user need have no name
+        who = getpass.getuser()
     told = Mark(
         mark=mark,
         until_ms=None if until is None else moment_ms(until),
         rules=None if given is None else names("rules", given),
         why=why,
-        who=_me(),
+        who=who,
         when_ms=time.time_ns() // 1_000_000 // 1_000 * 1_000,
     )
     if isinstance(what, str):
         return replace(told, user=what)
     of = replace(told, user=what.user, incident=what.id)
     return replace(of, since_ms=what.since_ms, through_ms=what.until_ms)
-
-
-def _me() -> str | None:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user need have no name
-        return None
 
 
 def _refuse(message: str, hint: str = _HINT) -> NoReturn:

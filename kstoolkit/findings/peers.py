@@ -71,8 +71,7 @@ def kinds_of(users: pa.Array | pa.ChunkedArray, group: str) -> pa.Array | pa.Chu
     """
     try:
         pc.match_substring_regex(pa.array([""]), group)  # or an error would name what is around it
-        texts = pc.extract_regex(users, "(?P<kind>" + group + ")")
-        kinds = pc.struct_field(texts, "kind")
+        kinds = pc.struct_field(pc.extract_regex(users, "(?P<kind>" + group + ")"), "kind")
     except (pa.ArrowInvalid, TypeError, UnicodeEncodeError) as error:
         message = f"group = {group!r} is no regular expression that could tell kinds: {error}."
         hint = "Write RE2's syntax without groups that capture, such as '^(?:svc|bot)-'."
@@ -96,8 +95,7 @@ def of_kinds(
     pair, row = np.unique(kind[user] * len(what) + action, return_inverse=True)
     texts = (kinds.take(pa.array(pair // len(what))), what.take(pa.array(pair % len(what))))
     told = pc.binary_join_element_wise(*texts, _OF_KIND)
-    codes = pa.array(row.astype(np.int32))
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, told)])
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array(row.astype(np.int32)), told)])
 
 
 def of_all_kinds(actions: pa.Array) -> pa.Array:
@@ -344,8 +342,7 @@ def pools_of(moments: pa.Table) -> pa.Table:
     kinds = moments.set_column(1, "action", whole_kind(moments["action"]))
     kinds = kinds.filter(kinds["action"].is_valid())
     keys = list(_KEYS)
-    every = [each.cast(_ANY_ACTION) for each in (moments, kinds, everyone)]
-    both = pa.concat_tables(every)
+    both = pa.concat_tables([each.cast(_ANY_ACTION) for each in (moments, kinds, everyone)])
     added = [name for name in MOMENTS_SCHEMA.names if name not in keys]
     rows = both.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in added])
     rows = rows.rename_columns([*keys, *added])

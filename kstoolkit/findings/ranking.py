@@ -206,8 +206,7 @@ def _among_alike(
     shares, is_alike = np.ones((2, len(n))), np.zeros(len(n), bool)
     for volume in _volumes(ascending):
         near = _nearest(ascending, order, volume)
-        most = volume * np.exp(_MOST_GAINED)
-        rows = order[slice(*np.searchsorted(ascending, [volume, most]))]
+        rows = order[slice(*np.searchsorted(ascending, [volume, volume * np.exp(_MOST_GAINED)]))]
         is_alike[near] = True
         told = np.stack([_share_at_least(each, near, rows, is_alike[rows]) for each in values])
         is_alike[near] = False
@@ -241,8 +240,7 @@ def _nearest(ascending: Floats, order: Integers, volume: float) -> Integers:
 
 def _share_at_least(value: Floats, near: Integers, rows: Integers, is_near: Flags) -> Floats:
     """Return of each row the share with as high a value among itself and the nearest others."""
-    ascending = np.sort(value[near])
-    number = len(near) - np.searchsorted(ascending, value[rows])
+    number = len(near) - np.searchsorted(np.sort(value[near]), value[rows])
     if len(near) <= _ALIKE:  # all that there are
         return np.asarray(number / len(near))
     stands_in = value[near[-1]] >= value[rows]  # for who is not near, the farthest makes place

@@ -75,10 +75,6 @@ def tables_of(path: str | Path) -> dict[str, list[dict[str, Any]]]:
     except UnicodeDecodeError as error:
         message = f"{where} is no UTF-8 from byte {error.start} on, and so no TOML."
         raise ConfigurationError(message, hint="Save it as UTF-8.") from error
-    return _tables(text, where)
-
-
-def _tables(text: str, where: str) -> dict[str, list[dict[str, Any]]]:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # of numbers and lists without an end, too
@@ -150,19 +146,15 @@ def _rule(table: Mapping[str, Any], where: str) -> Rule:
     if missing:
         message = f"{where}: {kind} lacks {missing[0]!r}."
         raise ConfigurationError(message, hint=f"It takes: {', '.join(parameters)}.")
-    _check_window(given, where)
+    for name in ("window", "duration"):
+        if not isinstance(given.get(name, ""), str):
+            message = f"{where}: {name} = {given[name]!r} is no text."
+            raise ConfigurationError(message, hint=f"Write a length of time: {name} = '1 hour'.")
     try:
         return _KINDS[kind](**given)
     except ConfigurationError as error:
         message = f"{where}: {error.message}"
         raise ConfigurationError(message, hint=error.hint) from error
-
-
-def _check_window(given: Mapping[str, Any], where: str) -> None:
-    for name in ("window", "duration"):
-        if not isinstance(given.get(name, ""), str):
-            message = f"{where}: {name} = {given[name]!r} is no text."
-            raise ConfigurationError(message, hint=f"Write a length of time: {name} = '1 hour'.")
 
 
 def _unknown(where: str, what: str, found: object, allowed: list[str]) -> ConfigurationError:

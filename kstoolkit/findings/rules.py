@@ -373,7 +373,11 @@ class Distinct:
     ) -> None:
         told = false_alarms_per_day
         budget = None if told is None else positive("false_alarms_per_day", told)
-        object.__setattr__(self, "item", _plain_name(item))
+        named: Any = item
+        if not isinstance(named, str) or not re.fullmatch(r"[^\W\d]\w*", named):
+            message = f"item = {item!r} is no plain name of a column."
+            raise ConfigurationError(message, hint="Write for instance Distinct('ip', '1 hour').")
+        object.__setattr__(self, "item", item)
         object.__setattr__(self, "window", _tumbling(window, "Distinct"))
         object.__setattr__(self, "false_alarms_per_day", budget)
 
@@ -392,13 +396,6 @@ class Distinct:
         """The rule in a few words; part of a finding's key."""
         alarms = _ALARMS_A_DAY if self.false_alarms_per_day is None else self.false_alarms_per_day
         return f"Distinct {self.item} {self.window.label}, {alarms:g} false alarms a day"
-
-
-def _plain_name(item: Any) -> str:
-    if not isinstance(item, str) or not re.fullmatch(r"[^\W\d]\w*", item):
-        message = f"item = {item!r} is no plain name of a column."
-        raise ConfigurationError(message, hint="Write for instance Distinct('ip', '1 hour').")
-    return item
 
 
 def item_of(by: By) -> str | None:

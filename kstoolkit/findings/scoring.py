@@ -99,8 +99,7 @@ class Brief:
 
     def encode(self) -> bytes:
         """Return it as bytes: Arrow IPC streams."""
-        warm = pa.table({"warm_ms": [self.warm_ms]})
-        return streamed(self.pools, self.busy, warm, passing=True)
+        return streamed(self.pools, self.busy, pa.table({"warm_ms": [self.warm_ms]}), passing=True)
 
     @classmethod
     def decode(cls, block: bytes) -> Brief:
@@ -395,8 +394,7 @@ def score_newcomers(
 
     ``counts`` are the ``material`` of :class:`~kstoolkit.findings.baselines.Closed`.
     """
-    everyone = Brief(POOLS_SCHEMA.empty_table(), BUSY_SCHEMA.empty_table(), 0)
-    evidence = _Evidence(counts, everyone)
+    evidence = _Evidence(counts, Brief(POOLS_SCHEMA.empty_table(), BUSY_SCHEMA.empty_table(), 0))
     evidence.history = np.full(len(counts), AS_IS)
     cells = np.full(len(counts), actions)
     may = evidence.judged & evidence.is_record

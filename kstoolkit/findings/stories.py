@@ -16,7 +16,15 @@ import pyarrow.compute as pc
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
-from kstoolkit.findings.finding import DISTINCT, FINDINGS_SCHEMA, KEY, Findings, ends_ms, of_actions
+from kstoolkit.findings.finding import (
+    DISTINCT,
+    FINDINGS_SCHEMA,
+    KEY,
+    Findings,
+    ends_ms,
+    of_actions,
+    with_column,
+)
 from kstoolkit.findings.peers import codes_in, encoded, integers, places
 from kstoolkit.findings.rules import (
     Distinct,
@@ -73,7 +81,7 @@ def newest_of(tables: Sequence[pa.Table]) -> Told:
     latest = numbered.group_by(list(KEY)).aggregate(whole)
     merged = told.take(latest["row_max"])
     last_ms = integers(merged, "first_seen_ms")
-    merged = _replace(merged, "first_seen_ms", latest["first_seen_ms_min"])
+    merged = with_column(merged, "first_seen_ms", latest["first_seen_ms_min"])
     is_certain = pc.fill_null(pc.equal(merged["log10_probability"], 0), fill_value=False)
     is_gone = _swallowed(merged, integers(latest, "row_max")) | is_certain.to_numpy()
     return Told(merged, is_gone, integers(latest, "row_min"), last_ms)
@@ -81,8 +89,7 @@ def newest_of(tables: Sequence[pa.Table]) -> Told:
 
 def _swallowed(findings: pa.Table, row: Integers) -> Flags:
     """Return which sessions lie within one that was found in a later row."""
-    is_session = findings["session_end_ms"].is_valid()
-    gone, sessions = np.zeros(len(row), bool), np.flatnonzero(is_session)
+    gone, sessions = np.zeros(len(row), bool), np.flatnonzero(findings["session_end_ms"].is_valid())
     if len(sessions):
         some = findings.take(pa.array(sessions))
         start, end = (integers(some, name) for name in ("window_start_ms", "session_end_ms"))
@@ -146,8 +153,8 @@ def _folded(findings: pa.Table, into: Integers, size: Integers) -> pa.Table:
     told = np.where(untold, labels[gone], first_label[gone])
     first_label[into[gone]] = told  # the finest comes last, and stays
     np.minimum.at(first_seen, into[gone], first_seen[gone])
-    folded = _replace(findings, "first_seen_ms", pa.array(first_seen))
-    folded = _replace(folded, "first_seen_window", pa.array(first_label, pa.string()))
+    folded = with_column(findings, "first_seen_ms", pa.array(first_seen))
+    folded = with_column(folded, "first_seen_window", pa.array(first_label, pa.string()))
     return folded.filter(pa.array(into < 0))
 
 
@@ -172,13 +179,12 @@ def with_other_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> 
     counts = np.stack([count for count, _ in columns], axis=1)
     known = np.stack([known for _, known in columns], axis=1)
     own = np.asarray(findings["window"].to_pylist(), object)[:, None] == labels
-    final = np.max(np.where(own & known, counts, 0), axis=1)
-    told = np.maximum(integers(findings, "count"), final)
+    told = np.maximum(integers(findings, "count"), np.max(np.where(own & known, counts, 0), axis=1))
     known &= ~own
     offsets = np.concatenate([[0], np.cumsum(known.sum(axis=1))]).astype(np.int32)
     keys = pa.array(np.broadcast_to(labels, known.shape)[known], pa.string())
     other = pa.MapArray.from_arrays(pa.array(offsets), keys, pa.array(counts[known]))
-    return _replace(_replace(findings, "count", pa.array(told)), "other_levels", other)
+    return with_column(with_column(findings, "count", pa.array(told)), "other_levels", other)
 
 
 def _is_no_more(findings: pa.Table, level: Session, counts: pa.Table) -> Flags:
@@ -236,11 +242,6 @@ def numbered(findings: pa.Table, *names: str) -> Integers:
         texts, codes = encoded(pc.fill_null(findings[name], ""))
         story = np.unique(story * (len(texts) + 1) + codes, return_inverse=True)[1]
     return story
-
-
-def _replace(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    at = table.schema.get_field_index(name)
-    return table.set_column(at, FINDINGS_SCHEMA.field(name), column)
 
 
 def find_in_windows(levels: Mapping[Any, pa.Table], rules: Sequence[Rule]) -> Findings:
@@ -333,9 +334,7 @@ def _found(window: Window, counts: pa.Table, rules: Sequence[Rule], by: By) -> t
     everyone = Everyone(window.every_ms)
     everyone.add([closed.moments], [closed.facts], [closed.lasting], [closed.newcomers])
     material = closed.material.replace_schema_metadata(counts.schema.metadata)
-    brief = everyone.brief(_FOREVER_MS)
-    scored = score(material, brief, on)
-    parts = parts_in(counts.schema)
-    told = everyone.watched(on, _FOREVER_MS, parts=parts)
+    scored = score(material, everyone.brief(_FOREVER_MS), on)
+    told = everyone.watched(on, _FOREVER_MS, parts=parts_in(counts.schema))
     found = pa.concat_tables([scored.findings, everyone.judge([scored, *told], _FOREVER_MS)])
     return found, scored.unjudged
