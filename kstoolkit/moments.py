@@ -31,10 +31,13 @@ def moment_ms(value: Moment) -> int:
     (3600000, 3600000, 5)
     """
     if isinstance(value, str):
-        return _text_ms(value)
-    if isinstance(value, datetime):
-        return _aware_ms(value)
-    return _whole_ms(value)
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError as error:
+            message = f"{value!r} is not a time."
+            raise ConfigurationError(message, hint="Write it as 2015-09-12T10:00Z.") from error
+        return _aware_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    return _aware_ms(value) if isinstance(value, datetime) else _whole_ms(value)
 
 
 def moment_of(milliseconds: int) -> datetime:
@@ -56,15 +59,6 @@ def _whole_ms(value: object) -> int:
         message = f"{whole} is no time in epoch ms: it is outside the years 1 to 9999."
         raise ConfigurationError(message, hint="Give milliseconds since 1970, or text.")
     return whole
-
-
-def _text_ms(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        message = f"{text!r} is not a time."
-        raise ConfigurationError(message, hint="Write it as 2015-09-12T10:00Z.") from error
-    return _aware_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def _aware_ms(moment: datetime) -> int:

@@ -121,18 +121,14 @@ class Figure:
         if self.value is None:
             return f"unknown ({self.why_unknown or 'not told'})"
         if isinstance(self.value, int) and not isinstance(self.value, bool):
-            return self._of_int(self.value)
+            if self.name.endswith("_bytes"):
+                return format_bytes(self.value)
+            is_moment = self.name.rpartition(".")[2] in MOMENTS or self.name.endswith("_at_ms")
+            return _moment(self.value) if is_moment else format_count(self.value)
         if isinstance(self.value, float):
             is_large = abs(self.value) >= _WHOLE_FROM
             return format_count(self.value) if is_large else f"{self.value:.4g}"
         return str(self.value)
-
-    def _of_int(self, value: int) -> str:
-        if self.name.endswith("_bytes"):
-            return format_bytes(value)
-        if self.name.rpartition(".")[2] in MOMENTS or self.name.endswith("_at_ms"):
-            return _moment(value)
-        return format_count(value)
 
     def __str__(self) -> str:
         whose = "" if self.value is None else f" ({self.source})"

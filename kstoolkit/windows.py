@@ -341,7 +341,8 @@ class Cascade:
         put("windows", panes)
         put("sessions", sessions)
         put("retention", _per_level(levels, retention, lambda _: RETAINED_WINDOWS, _positive))
-        put("flush_ms", _per_level(levels, flush, lambda w: _default_flush(levels, w), _span))
+        often = [0, *(min(w.every_ms // 60, LONGEST_DEFAULT_FLUSH_MS) for w in levels[1:])]
+        put("flush_ms", _per_level(levels, flush, lambda w: often[levels.index(w)], _span))
         put("min_count", _per_level(levels, min_count, lambda _: 1, _positive))
         put("lateness_ms", _per_level(levels, lateness, lambda _: None, _span))
         put("expire_ms", _per_level(levels, expire, lambda _: None, parse_duration))
@@ -426,12 +427,6 @@ def _check_known(named: Iterable[Window], levels: Sequence[Window]) -> None:
             message = f"The cascade has no window {window.label!r}."
             labels = ", ".join(each.label for each in levels)
             raise ConfigurationError(message, hint=f"It has: {labels}.")
-
-
-def _default_flush(levels: Sequence[Window], window: Window) -> int:
-    if window == levels[0]:
-        return 0
-    return min(window.every_ms // 60, LONGEST_DEFAULT_FLUSH_MS)
 
 
 def _positive(value: int) -> int:
