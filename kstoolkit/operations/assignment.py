@@ -217,8 +217,7 @@ def _folders(group: str, path: str | os.PathLike[str]) -> Iterator[StateFolder]:
 
 def _process(home: Path) -> str | None:
     try:
-        told = json.loads((home / "kafka-streams-process-metadata").read_bytes())
-        return str(told["processId"])
+        return str(json.loads((home / "kafka-streams-process-metadata").read_bytes())["processId"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -498,7 +498,12 @@ class _Planner:
         by_standby = records * 2 / engine.restored if engine.restored else 0  # of two cores
         every = cores + self.standbys * self.rate * by_standby
         self.needed["cores"] = ceil(every / self.whole("cores"))
-        share = self.note("the largest partition's share", *self._largest())
+        salt, who, origin = self.whole("salt"), "the heaviest users, each", self.basis.origin
+        if "key_share" in self.given:
+            who, origin = "the biggest user", GIVEN
+        formula = f"{who} in {counted(salt, 'parts')}, put at random, and its part of the rest"
+        share = self._share(self.partitions, salt)
+        self.note("the largest partition's share", share, "share", formula, origin)
         formula = "its share x cores; it has one"
         self.note("cores it wants", share * cores, "", formula)
         key = self.given.get("key_share", float(self.basis.traffic.heaviest[0]))
@@ -509,14 +514,6 @@ class _Planner:
         enough = next((n for n in some if self._share(n, salt) * cores <= 1), ceil(cores * 64))
         formula = "so many that with this salt the largest wants a core at most"
         self.note("partitions that are enough", enough, "", formula)
-
-    def _largest(self) -> tuple[float, str, str, str]:
-        salt = self.whole("salt")
-        who, origin = "the heaviest users, each", self.basis.origin
-        if "key_share" in self.given:
-            who, origin = "the biggest user", GIVEN
-        formula = f"{who} in {counted(salt, 'parts')}, put at random, and its part of the rest"
-        return self._share(self.partitions, salt), "share", formula, origin
 
     def _share(self, partitions: int, salt: int) -> float:
         """Return the largest partition's share of all events."""
@@ -726,19 +723,14 @@ def plan_capacity(
         given["windows"] = [each.strip() for each in windows.split(",")]
     _check(given)
     if measure is True:  # else it is what was measured already: plans of a sweep have one figure
-        given["measure"] = _operations_here()
+        workload = Workload(writes=200_000, keys=100_000, value_bytes=16, reads_per_write=1)
+        [trial] = compare_profiles(workload, [_STREAMS], progress=False)
+        given["measure"] = (trial.writes + trial.gets) / (trial.put_s + trial.get_s)
     if run is None:
         basis = _assumed(given)
     else:
         basis = as_counted(run if isinstance(run, Run) else load_run(run), given["rate"])
     return _Planner(basis, ENGINES[engine], given).plan()
-
-
-def _operations_here() -> float:
-    """Return how many gets and puts a second a store takes here, by the lab."""
-    workload = Workload(writes=200_000, keys=100_000, value_bytes=16, reads_per_write=1)
-    [trial] = compare_profiles(workload, [_STREAMS], progress=False)
-    return (trial.writes + trial.gets) / (trial.put_s + trial.get_s)
 
 
 def _number(name: str, value: Any) -> float:

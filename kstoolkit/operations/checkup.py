@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.discovery.discovering import FoundStores
     from kstoolkit.stores.discovery.found import FoundStore
     from kstoolkit.stores.opening import OpenedStore
-    from kstoolkit.stores.rows.readable import HasRows
 
 _READ_BYTES = 16 << 20  # of larger stores, rows are not read for a verdict on their growth
 _UNEVEN = 2.0
@@ -318,7 +317,10 @@ class _Look:
         whole = plans_in_all(self.plans) if self.plans else None
         stalls, why_no_stalls = _stalls(found)
         told = ends[found.path]
-        end, behind = (None, None) if isinstance(told, str) else (told.end, _behind(found, told))
+        end, behind = None, None
+        if not isinstance(told, str):  # of a store that keeps no offset, all that are there
+            end = told.end
+            behind = end - (told.first if found.offset is None else found.offset + 1)
         starts_ms = [each.start_ms for each in found.segments if each.start_ms]
         no_topic = told if isinstance(told, str) else ""
         values: dict[str, Any] = {
@@ -368,7 +370,8 @@ def _look(
             with open_store(found.path, scratch=scratch) as store:
                 for one in _rocksdbs(store):
                     look.add(one, circumstances)
-                look.growth = _growth(found, store)
+                if found.size_bytes <= _READ_BYTES:
+                    look.growth = next(iter(growth(store).verdict), None)
         except (DamagedStoreError, NoStoreError) as error:
             look.faults.append(error.message)
         except KstoolkitError as error:
@@ -390,12 +393,6 @@ def _rocksdbs(store: OpenedStore) -> Iterator[Store]:
         yield from (one for _, one in store.rocksdbs())
     elif isinstance(store, Store):
         yield store
-
-
-def _growth(found: FoundStore, store: HasRows) -> str | None:
-    if found.size_bytes > _READ_BYTES:
-        return None
-    return next(iter(growth(store).verdict), None)
 
 
 def _stalls(found: FoundStore) -> tuple[int | None, str]:
@@ -555,11 +552,6 @@ def _ends(
         without = f"there is no topic {topic!r} for it"
         ends |= {each.path: there.get(each.partition or 0, without) for each in stores}
     return ends
-
-
-def _behind(found: FoundStore, topic: Reach) -> int:
-    """Return how many records a store lacks: of one that keeps no offset all that are there."""
-    return topic.end - (topic.first if found.offset is None else found.offset + 1)
 
 
 _SERVERS = {"bootstrap": Option("bootstrap", "...")}

@@ -297,13 +297,12 @@ class GroupReader:
         names = facts.topics if self.topic is None else [self.topic]
         reach = {place: at for name in names for place, at in self._reach(name, facts).items()}
         positions = {place: at for place, at in facts.committed.items() if place in reach}
-        why = "nothing is committed"
         return Positions(
             state=str(facts),
             reads=facts.members is None or bool(facts.members),
             reach=reach,
             positions=positions,
-            unknown=dict.fromkeys(reach.keys() - positions.keys(), why),
+            unknown=dict.fromkeys(reach.keys() - positions.keys(), "nothing is committed"),
         )
 
     def _reach(self, topic: str, facts: GroupFacts) -> dict[Partition, Reach | None]:
@@ -403,15 +402,13 @@ def _commits_read(before: Positions | None, now: Positions) -> _Rates:
     }
     if not any(moved.values()):
         why = "no commit came within {seconds} s: look longer, {over}"
-        told = naming(why, seconds=f"{apart:,.0f}", over=Option("over", "..."))
-        return _Rates({}, told)
+        return _Rates({}, naming(why, seconds=f"{apart:,.0f}", over=Option("over", "...")))
     return _Rates(moved)
 
 
 def _batches_read(reader: RunReader) -> _Rates:
     """Return how fast a run is while a batch runs, by its newest batches and their offsets."""
-    epoch = reader.settings().epoch
-    recent = told_after(reader.folder, epoch)[-_BATCHES:]
+    recent = told_after(reader.folder, reader.settings().epoch)[-_BATCHES:]
     newest = newest_commit(reader.folder.checkpoint)
     seconds, records = 0.0, Counter[Partition]()
     for told in recent:

@@ -66,11 +66,11 @@ def _answer_column(
     )
 
 
-def _as_type(value: Any, kind: pa.DataType, what: str) -> pa.Scalar:
+def _check_default(value: Any, kind: pa.DataType) -> None:
     try:
-        return pa.scalar(value, kind)
+        pa.scalar(value, kind)
     except _MISFITS as error:
-        message = f"{what} is {value!r}, which is no {kind}."
+        message = f"The default is {value!r}, which is no {kind}."
         raise ConfigurationError(message, hint="Give a value of the column's type.") from error
 
 
@@ -91,19 +91,14 @@ def _flat(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _answers(distinct: pa.Array, ask: Asked) -> list[Answer]:
-    keys = _python_keys(distinct)
+    keys: list[Hashable]
+    try:
+        keys = distinct.to_pylist()
+    except UnicodeDecodeError:  # of text that is none, which Spark lets pass
+        keys = [_text(raw) for raw in distinct.cast(pa.large_binary()).to_pylist()]
     told = ask([key for key in keys if key is not None])
     broken = Answer(failure="the key is not valid UTF-8")
     return [broken if key is None else told[key] for key in keys]
-
-
-def _python_keys(distinct: pa.Array) -> list[Hashable]:
-    """Return the keys; None for text that is none, which Spark lets pass."""
-    try:
-        keys: list[Hashable] = distinct.to_pylist()
-    except UnicodeDecodeError:
-        return [_text(raw) for raw in distinct.cast(pa.large_binary()).to_pylist()]
-    return keys
 
 
 def _text(raw: bytes) -> str | None:
@@ -118,7 +113,7 @@ def _typed(
 ) -> tuple[pa.Array, pa.Array]:
     """Return values and failures, and behind the last of them those of rows without a key."""
     if kind is not None:
-        _as_type(default, kind, "The default")
+        _check_default(default, kind)
     try:
         values = _values(answers, kind, default)
     except _MISFITS as error:
@@ -127,8 +122,7 @@ def _typed(
             raise ConfigurationError(message, hint="Say which type they are to have.") from error
         answers = [_fitting(answer, kind) for answer in answers]
         values = _values(answers, kind, default)
-    failures = [answer.failure for answer in answers]
-    return values, pa.array([*failures, None], pa.string())
+    return values, pa.array([*(answer.failure for answer in answers), None], pa.string())
 
 
 def _values(answers: list[Answer], kind: pa.DataType | None, default: Any) -> pa.Array:
@@ -166,15 +160,6 @@ class NewestOfEach(AccumulatorParam[dict[str, dict[str, float]]]):
         return value1
 
 
-def _told_by_workers(lookup: Lookup) -> Told:
-    """Return what Spark's workers have counted of a look-up, as far as their tasks have ended."""
-    told: Told = {}
-    for name, accumulator in list(kept_in_process().items()):
-        if isinstance(name, tuple) and name[0] == lookup.identity:
-            told |= accumulator.value
-    return told
-
-
 def _check_new(df: DataFrame, column: str) -> None:
     taken = {name.casefold() for name in df.columns}
     for name in (column, _ANSWER):
@@ -192,18 +177,14 @@ def _spark_type(ddl: str) -> DataType:
         raise ConfigurationError(message, hint=hint) from error
 
 
-def _arrow_type(kind: DataType) -> pa.DataType:
+def _answering(lookup: Lookup, df: DataFrame, kind: DataType) -> Any:
+    """Return the function of Spark's that answers a column of keys."""
     try:
-        return to_arrow_type(kind, timezone="UTC")
+        values = to_arrow_type(kind, timezone="UTC")
     except PySparkException as error:
         message = f"Values of type {kind.simpleString()} can't be looked up."
         raise ConfigurationError(message, hint="Look up a text, and cast the column.") from error
-
-
-def _answering(lookup: Lookup, df: DataFrame, kind: DataType) -> Any:
-    """Return the function of Spark's that answers a column of keys."""
-    values = _arrow_type(kind)
-    _as_type(lookup.default, values, "The default")
+    _check_default(lookup.default, values)
     counts = _accumulator(lookup, df)
 
     def answer(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
@@ -433,7 +414,11 @@ class Lookup:
     def statistics(self) -> LookupStatistics:
         """Return what was done so far in this process, and in Spark's workers as tasks ended."""
         at_work = live(self.options)
-        told = _told_by_workers(self) | {at_work.process: at_work.told()}
+        told: Told = {}
+        for name, accumulator in list(kept_in_process().items()):  # as far as tasks have ended
+            if isinstance(name, tuple) and name[0] == self.identity:
+                told |= accumulator.value
+        told |= {at_work.process: at_work.told()}
         return lookup_statistics(
             {name: each for name, each in told.items() if any(each.values())},
             why_unknown=_SILENT if f"silent {self.identity}" in kept_in_process() else None,

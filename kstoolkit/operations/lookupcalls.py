@@ -72,18 +72,11 @@ class LookupOptions:
         if not callable(given):
             message = f"A look-up needs something to call, not {given!r}."
             raise ConfigurationError(message, hint="Give a function of a list of keys.")
-        for name in ("batch_size", "pool", "cache_keys", "pause_after"):
-            self._check_at_least(1, name)
-        self._check_at_least(0, "retries")
-        self._check_on_error()
-
-    def _check_at_least(self, least: int, name: str) -> None:
-        number = getattr(self, name)
-        if not isinstance(number, int) or number < least:
-            message = f"{name}={number!r} is no whole number from {least} up."
-            raise ConfigurationError(message, hint=f"Give {least} or more.")
-
-    def _check_on_error(self) -> None:
+        for name in ("batch_size", "pool", "cache_keys", "pause_after", "retries"):
+            number, least = getattr(self, name), int(name != "retries")
+            if not isinstance(number, int) or number < least:
+                message = f"{name}={number!r} is no whole number from {least} up."
+                raise ConfigurationError(message, hint=f"Give {least} or more.")
         if self.on_error not in get_args(OnError):
             message = f"on_error={self.on_error!r} is unknown."
             known = ", ".join(map(repr, get_args(OnError)))

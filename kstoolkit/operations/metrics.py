@@ -234,8 +234,7 @@ def _counting_query(folder: RunFolder) -> StreamingQuery | None:
     Each session lists its own queries alone, and a thread may have another session than the run.
     """
     try:
-        told = (folder.checkpoint / "metadata").read_text(encoding="utf-8")
-        query_id = json.loads(told)["id"]
+        query_id = json.loads((folder.checkpoint / "metadata").read_text(encoding="utf-8"))["id"]
         beside = queries_beside(session_with_java())
         return next((query for query in beside if str(query.id) == query_id), None)
     except (OSError, ValueError, KstoolkitError, Py4JError):
@@ -390,23 +389,18 @@ class RunCollector:
             return []
 
     def _read_run(self) -> list[Family]:
-        self._find_query()
+        query = None if self._run.is_active else _counting_query(self._run.folder)
+        if query is not None:  # another than the one known counts into the folder now
+            self._run = replace(self._run, query=query)
+            self._watch = RunWatch(self._run)
+            self._query_figures.begin(resets=_resets_counts(query))
         status = self._watch.look()
-        settings = self._run.folder.settings()
         return [
-            *_run_metrics(status, settings),
+            *_run_metrics(status, self._run.folder.settings()),
             *self._query_figures.metrics(
                 status.batches, self._watch.progress, counts_here=status.state is RunState.COUNTING
             ),
         ]
-
-    def _find_query(self) -> None:
-        """Watch the query that counts into the folder now, if it is another than the one known."""
-        query = None if self._run.is_active else _counting_query(self._run.folder)
-        if query is not None:
-            self._run = replace(self._run, query=query)
-            self._watch = RunWatch(self._run)
-            self._query_figures.begin(resets=_resets_counts(query))
 
     def _read_lag(self) -> list[Family]:
         if self._lag is None:

@@ -223,7 +223,8 @@ def _targets_of(
         return cluster.offsets_at(topic, sorted(reach), round(to.timestamp() * 1_000))
     named = {} if isinstance(to, str) else to
     check_offsets("to", named, topic, reach)
-    return {each: named.get(each, _kept(at, positions.get(each))) for each, at in reach.items()}
+    kept = {n: min(max(positions.get(n, at.first), at.first), at.end) for n, at in reach.items()}
+    return kept | named
 
 
 def _to_in_words(to: _Where) -> str:
@@ -234,12 +235,6 @@ def _to_in_words(to: _Where) -> str:
     (first, at), *others = sorted(to.items())
     more = "".join(f", {offset} of {each}" for each, offset in others)
     return f"offset {at} of partition {first}{more}"
-
-
-def _kept(reach: Reach, position: int | None) -> int:
-    if position is None:
-        return reach.first
-    return min(max(position, reach.first), reach.end)
 
 
 def _reset_group(reader: GroupReader, to: _Where, *, dry_run: bool) -> ResetPlan:

@@ -420,23 +420,18 @@ def profile_of_settings(settings: Mapping[str, str]) -> Profile:
         if (size := _number(given, key, default=-1)) >= 0  # -1: as RocksDB or Spark has it
     }
     if _value(given, "boundedMemoryUsage", "false").lower() == "true":
-        options |= _bounded(given)
+        cache_bytes = int(_number(given, "maxMemoryUsageMB", default=500)) << 20
+        memtables = _number(given, "writeBufferCacheRatio", default=0.5)
+        options |= {  # one cache for all stores of a Java
+            "block_cache_bytes": cache_bytes,
+            "block_cache_shared": True,
+            "high_pri_pool_ratio": _number(given, "highPriorityPoolRatio", default=0.1),
+            "write_buffer_manager_bytes": int(cache_bytes * memtables),
+            "write_buffer_manager_in_cache": True,
+            "cache_index_and_filter_blocks": True,
+            "pin_l0_filter_and_index_blocks_in_cache": True,
+        }
     return profile_named("spark").changed(name="spark, as the session sets it", **options)
-
-
-def _bounded(given: Mapping[str, str]) -> dict[str, Any]:
-    """Return what one cache for all stores of a Java comes to."""
-    cache_bytes = int(_number(given, "maxMemoryUsageMB", default=500)) << 20
-    memtables = _number(given, "writeBufferCacheRatio", default=0.5)
-    return {
-        "block_cache_bytes": cache_bytes,
-        "block_cache_shared": True,
-        "high_pri_pool_ratio": _number(given, "highPriorityPoolRatio", default=0.1),
-        "write_buffer_manager_bytes": int(cache_bytes * memtables),
-        "write_buffer_manager_in_cache": True,
-        "cache_index_and_filter_blocks": True,
-        "pin_l0_filter_and_index_blocks_in_cache": True,
-    }
 
 
 def _number(given: Mapping[str, str], key: str, *, default: float) -> float:

@@ -62,8 +62,7 @@ FamilyKind = TypeVar("FamilyKind", "CounterMetricFamily", "GaugeMetricFamily")
 
 def _filled(kind: type[FamilyKind], name: str, about: str, value: Value) -> FamilyKind:
     values = {(): value} if isinstance(value, int | float) else value
-    labels = [label for label, _ in next(iter(values), ())]
-    family = kind(f"kstoolkit_{name}", about, labels=labels)
+    family = kind(f"kstoolkit_{name}", about, labels=[label for label, _ in next(iter(values), ())])
     for told, number in values.items():
         family.add_metric([text for _, text in told], number)
     return family

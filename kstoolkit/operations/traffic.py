@@ -78,8 +78,7 @@ class Traffic:
         return float(np.exp(y0 + (np.log(seconds) - x0) * (y1 - y0) / (x1 - x0)))
 
     def _at_random(self, seconds: float) -> float:
-        counters = self.numbers @ -np.expm1(-self.rates * seconds)
-        return float(counters) / (self.rate * seconds)
+        return float(self.numbers @ -np.expm1(-self.rates * seconds)) / (self.rate * seconds)
 
     def at(self, rate: float) -> Traffic:
         """Return the same at another rate, by more users of the kind."""
@@ -108,8 +107,7 @@ class Traffic:
         """Return the traffic that was counted in so many seconds, by pair and by user."""
         value, number = np.unique(counts, return_counts=True)
         users = np.sort(np.asarray(of_user, np.float64))[::-1]
-        heaviest = users[:_ALONE] / users.sum()
-        return cls(number.astype(np.float64), value / seconds, heaviest)
+        return cls(number.astype(np.float64), value / seconds, users[:_ALONE] / users.sum())
 
 
 def zipf(rate: float, *, users: float, exponent: float = 1.0, actions: int = 1) -> Traffic:
