@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.operations.checkup import CheckedStore, Checkup
     from kstoolkit.report.report import Report
-    from kstoolkit.rocksdb.advice.enginemetrics import EngineMetrics
 
 _HEADER = ["store", "task", "size", "entries", "memory at most", "restore", "oldest (UTC)"]
 _HEADER += ["errors", "stalls", "closed", "behind", "advice", "growth"]
@@ -82,7 +81,10 @@ def checkup(
         restore_bytes_per_second=None if restore_rate is None else parse_bytes(restore_rate),
         bootstrap=bootstrap,
         options=settings_in(kafka_config),
-        metrics_before=_before(metrics_before, progress),
+        # In the form of what is told now.
+        metrics_before=metrics_given(
+            *((metrics_before, None) if progress is None else (None, metrics_before))
+        ),
         metrics=metrics_given(metrics, progress),
         client_config=settings_in(client_config),
     )
@@ -97,11 +99,6 @@ def checkup(
         note(f"Written to {_page(found, told).write(html)}.")
     if found.is_urgent:
         raise typer.Exit(URGENT)
-
-
-def _before(file: str | None, progress: str | None) -> EngineMetrics | None:
-    """Return what was told before, in the form of what is told now."""
-    return metrics_given(*((file, None) if progress is None else (None, file)))
 
 
 def _show(told: Checkup) -> None:
@@ -122,14 +119,13 @@ def _show(told: Checkup) -> None:
 def _cells(store: CheckedStore) -> list[str]:
     none = "unknown" if "oldest_ms" in store.unknown else "none"
     oldest = none if store.oldest_ms is None else moment_text(store.oldest_ms)
-    restore = "unknown" if store.restore_ms is None else format_span(store.restore_ms / 1000)
     return [
         store.store,
         store.task,
         format_bytes(store.size_bytes),
         format_count(store.num_entries),
         format_bytes(store.memory_bytes),
-        restore,
+        "unknown" if store.restore_ms is None else format_span(store.restore_ms / 1000),
         oldest,
         format_count(store.errors),
         format_count(store.stalls),

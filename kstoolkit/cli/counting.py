@@ -36,7 +36,6 @@ from kstoolkit.units import format_count, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from threading import Event
 
     from kstoolkit.pipeline.pipeline import Pipeline
 
@@ -78,7 +77,7 @@ class _AliveFile:
 
 def events_before(out: str) -> int | None:
     """Return how many events earlier runs counted into a folder; ``None`` if there was none."""
-    run = _run_in(out)
+    run = Run(RunFolder.at(out))
     return None if run.folder.settings() is None else run.summary().events
 
 
@@ -116,15 +115,17 @@ def follow(
                 alive = None
                 if alive_file is not None:
                     alive = _AliveFile(Path(alive_file), parse_duration(trigger))
-                _wait(run, asked, alive)
+                while not asked.wait(_LOOK_SECONDS):
+                    if not run.is_active and not asked.is_set():
+                        raise run.failure() or RunFailed(
+                            "The run has ended by itself.", hint=_GO_ON
+                        )
+                    if alive is not None:
+                        alive.look(run)
             finally:
                 run.stop()
     note(f"Stopped. {_GO_ON}")
     return run
-
-
-def _run_in(out: str) -> Run:
-    return Run(RunFolder.at(out))
 
 
 @contextmanager
@@ -135,7 +136,7 @@ def _serving(pipeline: Pipeline, out: str, port: int | None, *, progress: bool) 
         return
     source = pipeline.source
     options = source.options if isinstance(source, Topic) else None
-    with _run_in(out).serve_metrics(port, options=options) as server:
+    with Run(RunFolder.at(out)).serve_metrics(port, options=options) as server:
         if progress or not port:  # nobody else could say which port was free
             note(f"Metrics: {server.url}")
         yield
@@ -168,14 +169,6 @@ def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
         seen.add(id(error))
         error = error.__cause__ or error.__context__
     return error
-
-
-def _wait(run: Run, asked: Event, alive: _AliveFile | None) -> None:
-    while not asked.wait(_LOOK_SECONDS):
-        if not run.is_active and not asked.is_set():
-            raise run.failure() or RunFailed("The run has ended by itself.", hint=_GO_ON)
-        if alive is not None:
-            alive.look(run)
 
 
 def tell(run: Run, out: str, events_before: int | None) -> None:

@@ -18,8 +18,6 @@ from kstoolkit.units import format_count, parse_bytes, parse_duration
 
 if TYPE_CHECKING:
     from kstoolkit.kafka.broker import Broker
-    from kstoolkit.operations.lag import TopicLag
-    from kstoolkit.operations.reset import ResetPlan
 
 
 FOLDER = optional(
@@ -195,14 +193,22 @@ def lag(
     that is unknown, why. The fields of --json: reader, state, at_ms (epoch ms UTC), partitions,
     lag_records, lag_seconds, catch_up_seconds, why, measured_seconds.
     """
-    from kstoolkit.operations.lag import LagWatch  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.operations.lag import HEADER, LagWatch  # noqa: PLC0415 - loads Arrow
     from kstoolkit.operations.lag import lag as measured  # noqa: PLC0415
 
     chosen = _reader(reader, group, topic, kafka_config)
     if watch:
         _watch(LagWatch(**chosen), over, as_json=as_json)
         return
-    _print_lag(measured(**chosen, over=over), as_json=as_json)
+    found = measured(**chosen, over=over)
+    if as_json:
+        print_json([found.to_dict()])
+        return
+    found = in_flags(found)
+    say(f"{found.sentence()}.")
+    if found.partitions:
+        say()
+        print_table(HEADER, [each.cells() for each in found])
 
 
 def assignment(
@@ -267,10 +273,21 @@ def reset(
     members, refuses. The fields of --json: reader, to, done, moves (by partition), again_records,
     skipped_records, in_part (windows), warnings, refusal.
     """
-    from kstoolkit.operations.reset import reset as moved  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.operations.reset import HEADER  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.operations.reset import reset as moved  # noqa: PLC0415
 
     chosen = _reader(reader, group, topic, kafka_config)
-    _print_plan(moved(**chosen, to=_where(to), dry_run=not execute), as_json=as_json)
+    plan = moved(**chosen, to=_where(to), dry_run=not execute)
+    if as_json:
+        print_json([plan.to_dict()])
+        return
+    say(f"{plan.sentence()}.")
+    say()
+    print_table(HEADER, [each.cells() for each in plan.moves])
+    for each in plan.remarks():
+        note(f"Note: {each}")
+    if not plan.done:
+        note("Nothing was changed: --execute does it.")
 
 
 def _reader(
@@ -320,31 +337,3 @@ def _watch(watch: Any, over: str, *, as_json: bool) -> None:
             say(f"{datetime.now(UTC):%H:%M:%S} {in_flags(found).sentence()}")
         sys.stdout.flush()
         time.sleep(pause_seconds)
-
-
-def _print_lag(found: TopicLag, *, as_json: bool) -> None:
-    from kstoolkit.operations.lag import HEADER  # noqa: PLC0415 - as above
-
-    if as_json:
-        print_json([found.to_dict()])
-        return
-    found = in_flags(found)
-    say(f"{found.sentence()}.")
-    if found.partitions:
-        say()
-        print_table(HEADER, [each.cells() for each in found])
-
-
-def _print_plan(plan: ResetPlan, *, as_json: bool) -> None:
-    from kstoolkit.operations.reset import HEADER  # noqa: PLC0415 - as above
-
-    if as_json:
-        print_json([plan.to_dict()])
-        return
-    say(f"{plan.sentence()}.")
-    say()
-    print_table(HEADER, [each.cells() for each in plan.moves])
-    for each in plan.remarks():
-        note(f"Note: {each}")
-    if not plan.done:
-        note("Nothing was changed: --execute does it.")

@@ -31,18 +31,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.counts import Counted
 
 
-def _print_growth(found: Growth, *, as_json: bool) -> None:
-    """Print a verdict and tables for people, or one JSON object."""
-    if as_json:
-        print_json([in_flags(found.to_dict())])
-        return
-    for sentence in found.verdict:
-        say(in_flags(sentence))
-    for header, uses in _tables(found):
-        say()
-        print_table([*header, "rows", "bytes"], uses)
-
-
 def _tables(found: Growth) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Yield what takes most, by key, by beginning of a key, by window; what there is of these."""
     if found.keys:
@@ -51,10 +39,9 @@ def _tables(found: Growth) -> Iterator[tuple[list[str], list[list[str]]]]:
     for name, uses in found.fields.items():
         yield [f"largest {name}"], _values(uses)
     if _have_something_to_say(found):
-        prefixes = [[f"{each.prefix}…", *_sizes(each)] for each in found.prefixes]
-        yield ["largest prefixes"], prefixes
+        yield ["largest prefixes"], [[f"{each.prefix}…", *_sizes(each)] for each in found.prefixes]
     if found.windows and found.horizon.watermark_ms is not None:
-        windows = [[_span(each), _is_past(each), *_sizes(each)] for each in found.windows]
+        windows = [[_span(each), _PAST[each.is_past], *_sizes(each)] for each in found.windows]
         yield ["largest windows", "past the watermark"], windows
     elif found.windows:
         yield ["largest windows"], [[_span(each), *_sizes(each)] for each in found.windows]
@@ -76,12 +63,10 @@ def _have_something_to_say(found: Growth) -> bool:
 
 def _is_key(key: KeyUse, prefix: PrefixUse) -> bool:
     """Return whether no other key begins as this one does."""
-    begins = (key.key_raw or b"").startswith(prefix.prefix_raw)
-    return begins and key.num_rows == prefix.num_rows
+    return (key.key_raw or b"").startswith(prefix.prefix_raw) and key.num_rows == prefix.num_rows
 
 
-def _is_past(use: WindowUse) -> str:
-    return "unknown" if use.is_past is None else "yes" if use.is_past else "no"
+_PAST = {None: "unknown", True: "yes", False: "no"}
 
 
 def _span(use: WindowUse) -> str:
@@ -253,6 +238,12 @@ def growth(
     from kstoolkit.stores.growth.growth import growth as grown  # noqa: PLC0415 - loads RocksDB
 
     with opened_at(path, **told) as store:
-        told_now = moment_given(now)
-        found = grown(store, retention=retention, now=told_now, by=by or None, top=top)
-    _print_growth(found, as_json=as_json)
+        found = grown(store, retention=retention, now=moment_given(now), by=by or None, top=top)
+    if as_json:
+        print_json([in_flags(found.to_dict())])
+        return
+    for sentence in found.verdict:
+        say(in_flags(sentence))
+    for header, uses in _tables(found):
+        say()
+        print_table([*header, "rows", "bytes"], uses)

@@ -83,8 +83,7 @@ def taking(
     """Let a command take, as ``**told``, what another function takes, but for one parameter."""
 
     def made(command: Callable[..., None]) -> Callable[..., None]:
-        more = [each for each in _parameters(other) if each.name != but]
-        taken = [*_parameters(command), *more]
+        taken = [*_parameters(command), *(p for p in _parameters(other) if p.name != but)]
         command.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined] # as it reads
         command.__annotations__ = {each.name: each.annotation for each in taken}
         return command

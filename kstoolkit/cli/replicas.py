@@ -18,7 +18,7 @@ from kstoolkit.units import format_bytes, format_count
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from kstoolkit.operations.metrics import ReplicaCollector
     from kstoolkit.replica.records import Lag
@@ -46,7 +46,10 @@ def _keep_up(
                 asked.wait(outage.next_pause(error))
                 continue
             outage = None
-            line.set_description_str(_lag(lag, standby.records))
+            behind = "an unknown time" if lag.seconds is None else f"{lag.seconds:,.1f} s"
+            followed = counted(standby.records, "records")
+            left = f"{counted(lag.records, 'records')} and {behind} behind"
+            line.set_description_str(f"{left}; {followed} followed")
             if told is not None:
                 told(lag, standby.records)
             if standby.records > expired_at:
@@ -61,14 +64,6 @@ def _line(*, quiet: bool) -> tqdm:
     hidden = True if quiet else None
     return tqdm(
         disable=hidden, file=sys.stderr, bar_format="{desc}", dynamic_ncols=True, leave=False
-    )
-
-
-def _lag(lag: Lag, followed: int) -> str:
-    behind = "an unknown time" if lag.seconds is None else f"{lag.seconds:,.1f} s"
-    return (
-        f"{counted(lag.records, 'records')} and {behind} behind; "
-        f"{counted(followed, 'records')} followed"
     )
 
 
@@ -138,7 +133,10 @@ def restore(
                 told = None if served is None else served.tell
                 with replica.follow(source, every=every or _LOOK, listener=listener) as standby:
                     dropped += _keep_up(standby, quiet=quiet, told=told)
-            _warn_of_unknown(keep or {}, replica.windows)
+            known = {as_window(each).size_ms for each in replica.windows}
+            for window in keep or ():
+                if as_window(window).size_ms not in known:
+                    note(f"Note: the changelog has no windows of {window} so far.")
             figures = _figures(replica, dropped)
     if as_json:
         print_json([figures])
@@ -159,13 +157,6 @@ def _serving(port: int | None, *, quiet: bool) -> Iterator[ReplicaCollector | No
         if not quiet or not port:  # nobody else could say which port was free
             note(f"Metrics: {server.url}")
         yield collector
-
-
-def _warn_of_unknown(keep: Iterable[str], windows: tuple[str, ...]) -> None:
-    known = {as_window(window).size_ms for window in windows}
-    for window in keep:
-        if as_window(window).size_ms not in known:
-            note(f"Note: the changelog has no windows of {window} so far.")
 
 
 def _figures(replica: WindowStore, dropped: int) -> dict[str, Any]:

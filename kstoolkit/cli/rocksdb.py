@@ -202,14 +202,13 @@ def _shown(figure: Figure) -> str:
 
 
 def _cells(level: Level) -> list[str]:
-    density = "none" if not level.num_deletions else f"{level.tombstone_density:.1%}"
     return [
         level.column_family,
         str(level.level),
         format_count(level.num_files),
         format_bytes(level.size_bytes),
         format_count(level.num_entries),
-        density,
+        "none" if not level.num_deletions else f"{level.tombstone_density:.1%}",
         level.compression or "unknown",
         f"{_key(level.smallest_key)} to {_key(level.largest_key)}",
     ]

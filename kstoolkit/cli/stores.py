@@ -170,15 +170,6 @@ def _store_table(found: Sequence[FoundStore], root: Path) -> tuple[list[str], li
     return list(columns), [[cell(each) for cell in columns.values()] for each in found]
 
 
-def _unclear(found: Sequence[FoundStore]) -> Iterator[str]:
-    """Yield why kinds are unknown, one line a reason."""
-    reasons = Counter(
-        each.unknown.get("kind", "nothing tells it") for each in found if each.kind is None
-    )
-    for why, count in reasons.items():
-        yield f"The kind of {counted(count, 'stores')} is unknown: {in_flags(why).rstrip('.')}."
-
-
 _OF_SOME: dict[str, Callable[[FoundStore], bool]] = {
     "starts (UTC)": lambda each: bool(each.segments),
     "versions": lambda each: each.engine == "spark",
@@ -192,7 +183,9 @@ _OF_SOME: dict[str, Callable[[FoundStore], bool]] = {
 def _columns(root: Path) -> dict[str, Callable[[FoundStore], str]]:
     return {
         "store": lambda each: each.store,
-        "kind": _kind,
+        "kind": lambda each: (
+            "unknown" if each.kind is None else each.kind + "?" * _is_doubtful(each)
+        ),
         "engine": lambda each: each.engine,
         "application": lambda each: each.application or "unknown",
         "part": lambda each: (
@@ -208,12 +201,6 @@ def _columns(root: Path) -> dict[str, Callable[[FoundStore], str]]:
         "errors": lambda each: format_count(each.errors),
         "folder": lambda each: str(Path(each.path).relative_to(root)),
     }
-
-
-def _kind(found: FoundStore) -> str:
-    if found.kind is None:
-        return "unknown"
-    return f"{found.kind}?" if _is_doubtful(found) else found.kind
 
 
 def _is_doubtful(found: FoundStore) -> bool:
@@ -397,8 +384,7 @@ def _opened(side: GivenSide, beside: HasRows | None, opening: ExitStack) -> HasR
         return counts
     store = told.pop("store")
     opening.enter_context(left_out_as_notes())
-    counting = own_counts(path, window_size=told["window_size"], **side.counted)
-    ours = opening.enter_context(counting)
+    ours = opening.enter_context(own_counts(path, window_size=told["window_size"], **side.counted))
     if ours is None and store is None:
         return opening.enter_context(_opened_store(path, **told))
     _check_is_latest(path, version=told.pop("version"), batch=told.pop("batch"))
@@ -525,8 +511,10 @@ def stores(
         print_json(in_flags(each.to_dict()) for each in listed)
     elif listed:
         print_table(*_store_table(listed, found.root))
-        for why in _unclear(listed):
-            note(why)
+        whys = (e.unknown.get("kind", "nothing tells it") for e in listed if e.kind is None)
+        for why, count in Counter(whys).items():
+            told = in_flags(why).rstrip(".")
+            note(f"The kind of {counted(count, 'stores')} is unknown: {told}.")
         if any(each.errors for each in listed):
             note("The logs of some stores hold errors: kstoolkit log FOLDER shows them.")
         if before := sum(each.errors_before or 0 for each in listed):

@@ -267,8 +267,10 @@ def ending(command: Callable[Given, None]) -> Callable[Given, None]:
             note("Stopped.")
             code = TERMINATED if isinstance(stopped, Terminated) else INTERRUPTED
             raise typer.Exit(code) from None
-        except BrokenPipeError:
-            _stop_writing()
+        except BrokenPipeError:  # whoever read has enough, as in ``| head``: the rest goes nowhere
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            os.close(nowhere)
             raise typer.Exit(_NOBODY_READS) from None
         except Exception as error:  # noqa: BLE001 - nobody shall be met by a traceback
             raise typer.Exit(_explain(error)) from None
@@ -356,13 +358,6 @@ def _words(error: Exception) -> tuple[str, str | None]:
     first = (str(error).splitlines() or ["no reason given"])[0]
     hint = f"Set {_TRACEBACK}=1 to see where. Nothing that was counted is lost."
     return f"{type(error).__name__}, which should not happen: {first}", hint
-
-
-def _stop_writing() -> None:
-    """Send to nowhere what is still to be written: whoever read has enough, as in ``| head``."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
 
 
 @contextmanager
