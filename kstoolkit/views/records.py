@@ -101,7 +101,12 @@ def _single(value: Any, name: str) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         told = bytes(value).decode("utf-8", "surrogateescape")
         return told if told.isprintable() else bytes(value).hex()
-    return _moment(value) if isinstance(value, date) else str(value)
+    if not isinstance(value, datetime):
+        return value.isoformat() if isinstance(value, date) else str(value)
+    zone = "" if value.tzinfo is None else " UTC"
+    time = value if value.tzinfo is None else value.astimezone(UTC)
+    precision = "milliseconds" if time.microsecond else "seconds"
+    return time.replace(tzinfo=None).isoformat(" ", precision) + zone
 
 
 def _number(value: Any, name: str) -> str:
@@ -111,15 +116,6 @@ def _number(value: Any, name: str) -> str:
         return f"{value:.4g} ms" if abs(value) < _WHOLE_FROM else format_span(value / 1_000)
     is_whole = isinstance(value, int | np.integer)
     return Figure(name, int(value) if is_whole else float(value), Source.GIVEN).text
-
-
-def _moment(value: date) -> str:
-    if not isinstance(value, datetime):
-        return value.isoformat()
-    zone = "" if value.tzinfo is None else " UTC"
-    time = value if value.tzinfo is None else value.astimezone(UTC)
-    precision = "milliseconds" if time.microsecond else "seconds"
-    return time.replace(tzinfo=None).isoformat(" ", precision) + zone
 
 
 def figures_of(thing: Viewed) -> Part:

@@ -48,8 +48,7 @@ def _card(card: Part) -> Html:
 
 
 def _table(part: Part) -> Html:
-    all_columns = part["columns"]
-    columns = [each for each in all_columns if each["kind"] != "spans" and not each.get("hidden")]
+    columns = [e for e in part["columns"] if e["kind"] != "spans" and not e.get("hidden")]
     if not part["rows"]:
         return element("p", f"No {part['noun']}.")
     shown = min(part["rows"], _MOST_ROWS)

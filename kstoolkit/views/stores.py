@@ -20,7 +20,7 @@ from kstoolkit.views.parts import Part, code, coded, facts, numbers, seen, sizes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from kstoolkit.rocksdb.log.storelog import LogEvent, StoreLog
+    from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.stores.discovery.discovering import FoundStores
     from kstoolkit.stores.discovery.found import FoundStore
     from kstoolkit.stores.growth.verdict import Growth
@@ -198,8 +198,7 @@ def _name(found: FoundStore) -> str:
 
 def _opened_as_one(stores: tuple[FoundStore, ...], depth: int) -> str | None:
     """Return the folder of an operator of Spark's, which opens all of its partitions."""
-    number = stores[0].operator
-    if number is None or depth != len(_groups(stores[0])) - 1:
+    if stores[0].operator is None or depth != len(_groups(stores[0])) - 1:
         return None
     folders = Path(stores[0].path).parents
     return next((str(each) for each in folders if each.parent.name == "state"), None)
@@ -222,7 +221,10 @@ def told_of_store(found: FoundStore, *more: tuple[str, str]) -> Part:
     for name in ("application", "topology", "task", "operator", "partition"):
         value = getattr(found, name)
         told += [] if value is None else [(name, str(value))]
-    told.append(("kind", _kind_and_confidence(found)))
+    sure = "" if found.confidence is None else f", {found.confidence:.0%} sure"
+    why = f": {'; '.join(found.reasons)}" if found.reasons else ""
+    is_known = found.kind is not None
+    told.append(("kind", f"{found.kind}{sure}{why}" if is_known else _known(found, "kind")))
     size, disk = format_bytes(found.size_bytes), format_bytes(found.disk_bytes)
     told.append(("size", f"{size}, {disk} on the disk"))
     if found.segments:
@@ -234,14 +236,6 @@ def told_of_store(found: FoundStore, *more: tuple[str, str]) -> Part:
         told += [("changelog offset", _known(found, "offset")), ("closed", _known(found, "closed"))]
     told += [("in use", _known(found, "is_locked")), ("errors in its log", _known(found, "errors"))]
     return facts([*told, *more])
-
-
-def _kind_and_confidence(found: FoundStore) -> str:
-    if found.kind is None:
-        return _known(found, "kind")
-    sure = "" if found.confidence is None else f", {found.confidence:.0%} sure"
-    why = f": {'; '.join(found.reasons)}" if found.reasons else ""
-    return f"{found.kind}{sure}{why}"
 
 
 def _known(found: FoundStore, name: str) -> str:
@@ -281,7 +275,9 @@ def timeline(logs: Iterable[StoreLog]) -> Part:
     for log in logs:
         events: tuple[Any, ...] = (log.flushes(), log.compactions(), log.stalls(), log.errors())
         for each in chain(*events):
-            if (span := _logged(each)) is not None:
+            if each.at is not None:
+                took = int(getattr(each, "duration_ms", None) or 0)
+                span = (int(each.at.timestamp() * 1_000), took, each.sentence)
                 kinds[_KINDS.get(each.kind, "errors")].append(span)
     if not any(kinds.values()):
         return {}
@@ -291,13 +287,6 @@ def timeline(logs: Iterable[StoreLog]) -> Part:
         _spans([sorted(rows)[-_MOST_LOGGED:] for rows in kinds.values()]),
     ]
     return table("When it was", "kinds", columns)
-
-
-def _logged(event: LogEvent) -> _Span | None:
-    if event.at is None:
-        return None
-    took = getattr(event, "duration_ms", None)
-    return int(event.at.timestamp() * 1_000), int(took or 0), event.sentence
 
 
 def expired_share(growth: Growth) -> float:
@@ -388,7 +377,7 @@ def _pretty(value: Any) -> str:
     return told
 
 
-def rows_table(rows: Sequence[ShownRow], told: str, chosen: int | None = None) -> Part:
+def rows_table(rows: Sequence[ShownRow], told: str) -> Part:
     """Return rows as a table, with the columns that one of them has."""
     names = dict.fromkeys(name for row in rows for name in row.cells)
     order = sorted(names, key=_place_of)
@@ -396,7 +385,7 @@ def rows_table(rows: Sequence[ShownRow], told: str, chosen: int | None = None) -
         words(name.removesuffix(_UTC), [row.cells.get(name, "") for row in rows]) for name in order
     ]
     zone = " Times are UTC." if any(name.endswith(_UTC) for name in order) else ""
-    return table(f"{told}{zone}", "rows", columns, chosen=chosen)
+    return table(f"{told}{zone}", "rows", columns, chosen=None)
 
 
 def _place_of(name: str) -> int:

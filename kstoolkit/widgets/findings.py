@@ -20,7 +20,6 @@ from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Face, Newest, Panel
 
 if TYPE_CHECKING:
     from kstoolkit.findings.finding import Finding
-    from kstoolkit.markup import Html
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.story import UserHistory
 
@@ -65,7 +64,7 @@ class FindingsPanel(Panel):
         self.face = Face(_COLUMNS, self._heard)
         self._reading = Newest(lambda why: self.face.say("said", why))
         name = "" if self._run is None else f" of {shortened(self._run.folder.path.name, 60)}"
-        super().__init__(f"Findings{name}", [self.face], self._static)
+        super().__init__(f"Findings{name}", [self.face], lambda: self.face.still(self._story))
         self.on_close(self._reading.stop)
         self.face.say("said", "Reading what was found …")
         self.refresh()
@@ -257,9 +256,6 @@ class FindingsPanel(Panel):
         told = f"{counted(len(self._people), 'users')}, {counted(len(self.found), 'incidents')}"
         chosen = "" if self._chosen is None else f"; {shortened(repr(self._chosen), 200)}"
         return f"FindingsPanel({told}{chosen})"
-
-    def _static(self) -> Html:
-        return self.face.still(*([] if self._story is None else [self._story]))
 
 
 def _alone(found: Findings) -> Incidents:

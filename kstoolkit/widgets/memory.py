@@ -200,7 +200,12 @@ class MemoryPanel(Panel):
             parts.field(name, label, format_count(self.values[name]), title=tip)
             for name, (label, tip) in _COUNTS.items()
         ]
-        fields.append(self._profile_field())
+        names, name = profile_names(), self._base.name or "no name"
+        if name not in names or profile_named(name) != self._base:
+            name = f"{shortened(plain(name), _LONGEST_NAME)} (given)"
+            names = (name, *names)
+        offered = [(each, each) for each in names]
+        fields.append(parts.field(_PROFILE, "Profile", name, type="choice", options=offered))
         fields += [self._slider(name, *about) for name, about in _SIZES.items()]
         title, in_cache = "Index and filter blocks in the cache", getattr(self.profile, _CACHED)
         fields.append(parts.field(_IN_CACHE, title, bool(in_cache), type="tick"))
@@ -213,15 +218,6 @@ class MemoryPanel(Panel):
             parts.field(_LIMIT, "Limit", limit, hint="such as 8 GiB", title="Of a container")
         )
         return parts.form("What memory is planned for", *fields)
-
-    def _profile_field(self) -> Part:
-        names, name = profile_names(), self._base.name or "no name"
-        if name not in names or profile_named(name) != self._base:
-            name = f"{shortened(plain(name), _LONGEST_NAME)} (given)"
-            names = (name, *names)
-        return parts.field(
-            _PROFILE, "Profile", name, type="choice", options=[(n, n) for n in names]
-        )
 
     def _slider(self, name: str, label: str, option: str, offered: Sequence[int]) -> Part:
         value = getattr(self.profile, option)
@@ -294,7 +290,6 @@ def _terms(plan: MemoryPlan) -> Part:
     terms = list(plan.terms)
     totals = [each.total_bytes or 0 for each in terms]
     times = ["shared by all" if each.shared else format_count(each.count) for each in terms]
-    how = [each.unknown.get("total_bytes", each.formula) for each in terms]
     columns = [
         parts.words("term", [each.term for each in terms]),
         parts.words("each", [format_bytes(each.each_bytes) for each in terms]),
@@ -302,6 +297,6 @@ def _terms(plan: MemoryPlan) -> Part:
         parts.numbers(
             "in all", np.array(totals), texts=[format_bytes(t.total_bytes) for t in terms]
         ),
-        parts.words("how", how),
+        parts.words("how", [each.unknown.get("total_bytes", each.formula) for each in terms]),
     ]
     return parts.table("What it is made of", "terms", columns)

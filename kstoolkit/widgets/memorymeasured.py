@@ -159,8 +159,7 @@ def _of_application(thing: Any) -> Measured:
         return _of_spark(thing, {})
     if isinstance(thing, Run):
         memory = spark_memory(query=thing)
-        settings = session_with_java().conf.getAll
-        return _of_spark(memory, {"profile": profile_of_settings(settings)})
+        return _of_spark(memory, {"profile": profile_of_settings(session_with_java().conf.getAll)})
     message = f"The memory of {thing!r:.80} can't be told."
     raise ConfigurationError(message, hint=_HINT)
 

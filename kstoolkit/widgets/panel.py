@@ -15,6 +15,7 @@ would be lost, and what it raises too, hence an error becomes a text.
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from threading import Event, Lock, RLock, Thread, current_thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -63,7 +64,8 @@ class Background:
             if self.is_busy or self._is_closed:
                 return False
             self._stop = Event()
-            work = Thread(target=self._run, args=(job, self._stop), daemon=True)
+            told = (self._tell, partial(job, self._stop))
+            work = Thread(target=_telling, args=told, daemon=True)
             work.start()
             self._thread = work
         return True
@@ -96,9 +98,6 @@ class Background:
             thread = self._thread
         if thread is not None and thread is not current_thread():
             thread.join(seconds)
-
-    def _run(self, job: Callable[[Event], object], stop: Event) -> None:
-        _telling(self._tell, lambda: job(stop))
 
 
 def _telling(tell: Callable[[str], object], job: Callable[[], object]) -> None:
@@ -222,7 +221,7 @@ class Face(AnyWidget):
         """Return what is shown, as HTML that stands still, and the plots of records, if any."""
         with self._sending:  # parts of one look
             told = [still(self.part(name)) for names in self.columns for name in names]
-        for each in drawn:
+        for each in (record for record in drawn if record is not None):
             from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
 
             told.append(picture(each.plot))

@@ -97,8 +97,11 @@ class ProfilePanel(Panel):
         note = f"{counted(len(found), 'options that differ')} from {self._beside}"
         self.title = f"{of.name or 'unnamed'}: {note}"
         undo = {"label": "Undo all changes", "disabled": of == self._first}
+        look = {"type": "choice", "options": [(each, each) for each in profile_names()]}
+        start = parts.field("start", "Start from", self._first.name, **look)
+        beside = parts.field("beside", "Compare with", self._beside, **look)
         self.face.show(
-            of=self._of(),
+            of=parts.form("Profiles", start, beside),
             note=parts.sentence(f"{self.title}. {of.purpose}".strip(), of.name, tone="note"),
             options=self._options([each.option for each in found]),
             what=parts.sentence(_told(option, of), option, tone="note"),
@@ -108,12 +111,6 @@ class ProfilePanel(Panel):
             targets=parts.tabs("Copy for", _WRITTEN, self._target),
             text=parts.code(self._target, _WRITTEN[self._target](of)),
         )
-
-    def _of(self) -> Part:
-        look = {"type": "choice", "options": [(each, each) for each in profile_names()]}
-        start = parts.field("start", "Start from", self._first.name, **look)
-        beside = parts.field("beside", "Compare with", self._beside, **look)
-        return parts.form("Profiles", start, beside)
 
     def _options(self, differ: list[str]) -> Part:
         """Return each option: what it is here and elsewhere, what it does, and who knows it."""

@@ -18,7 +18,6 @@ from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Background, Face, Panel
 
 if TYPE_CHECKING:
     from kstoolkit.findings.incidents import Incident
-    from kstoolkit.markup import Html
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.status import RunStatus
     from kstoolkit.views.parts import Part
@@ -75,7 +74,7 @@ class RunMonitor(Panel):
         self._looking, self._stopping = Background(self._say), Background(self._say)
         self._every = seconds
         name = shortened(run.folder.path.name, 60)
-        super().__init__(f"Run {name}", [self.face], self._static)
+        super().__init__(f"Run {name}", [self.face], lambda: self.face.still(self._status))
         self.on_close(self._stopping.close)
         self.on_close(self._looking.close)
         self._say("Reading how the run stands …")
@@ -267,9 +266,6 @@ class RunMonitor(Panel):
     def __repr__(self) -> str:
         told = "not looked at yet" if self._status is None else repr(self._status)[10:-1]
         return f"RunMonitor({told})"
-
-    def _static(self) -> Html:
-        return self.face.still(*([] if self._status is None else [self._status]))
 
 
 def _seconds(typed: str) -> float:

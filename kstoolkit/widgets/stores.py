@@ -330,8 +330,7 @@ class StorePanel(Panel):
         """Show rows otherwise."""
         asked = self._asked
         if asked.wanted is not None:
-            changed = replace(asked, tab=ROWS, wanted=replace(asked.wanted, **told), number=0)
-            self._ask(changed)
+            self._ask(replace(asked, tab=ROWS, wanted=replace(asked.wanted, **told), number=0))
 
     def _turn_page(self, by: int) -> None:
         pages, number = self._reading.pages, self._asked.number + by
@@ -413,8 +412,7 @@ class StorePanel(Panel):
         here = [each for each in found if each.path == wanted.path]
         store = self._reading.opened(wanted)
         if not here:  # an operator of Spark's: what its partitions share
-            told = told_of_group(found, self._called(wanted.path))
-            return [told, facts(told_of_reading(store))]
+            return [told_of_group(found, self._called(wanted.path)), facts(told_of_reading(store))]
         folder = ("folder", self._called(wanted.path))
         return [told_of_store(here[0], *told_of_reading(store), folder), segments_of(here[0])]
 
@@ -433,10 +431,9 @@ class StorePanel(Panel):
         ]
         none = "No such rows." if wanted.sought else "It has no rows."
         told = " ".join(each for each in (self._reading.left_out(), "" if rows else none) if each)
-        label = f"{self._told_rows().capitalize()}."
         return {
             "said": said(told),
-            "rows": rows_table(rows, label) if rows else {},
+            "rows": rows_table(rows, f"{self._told_rows().capitalize()}.") if rows else {},
             "turn": buttons("Pages", *turned) if pages.has(1) or number else {},
         }
 
@@ -477,16 +474,11 @@ def _log(store: Any) -> list[Part]:
     return [told, *_told(found)]
 
 
-def _advice(store: Any) -> list[Part]:
-    found = store.advice()
-    return _told(found) if len(found) else [sentence(_NO_ADVICE)]
-
-
 _VIEWS: dict[str, Callable[[Any], list[Part]]] = {
     "Levels": lambda store: [*_told(store.levels()), *_told(store.summary())],
     "Memory": lambda store: _told(store.memory()),
     "Log": _log,
-    "Advice": _advice,
+    "Advice": lambda store: _told(a) if len(a := store.advice()) else [sentence(_NO_ADVICE)],
 }
 
 
