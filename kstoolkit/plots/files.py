@@ -66,7 +66,9 @@ def plot_levels(levels: Records[Level], *, ax: Axes | None = None) -> Axes:
         )
         for each in drawn
     ]
-    notes = _level_notes(levels, drawn)
+    whys = {why: None for each in drawn for why in each.unknown.values()}
+    notes = [f"sizes before compression, of some levels: unknown ({why})" for why in whys]
+    notes += few_of("the {} largest of {} levels are drawn", len(drawn), len(levels))
     return draw_bars(ax, bars, _levels_seen(levels), notes, "SST files of the level")
 
 
@@ -78,12 +80,6 @@ def _beside(level: Level) -> str:
         return files
     kind = shown(level.compression or "compression")
     return f"{files}; {format_bytes(level.raw_bytes)} before {kind}"
-
-
-def _level_notes(levels: Sequence[Level], drawn: Sequence[Level]) -> list[str]:
-    whys = {why: None for each in drawn for why in each.unknown.values()}
-    notes = [f"sizes before compression, of some levels: unknown ({why})" for why in whys]
-    return notes + few_of("the {} largest of {} levels are drawn", len(drawn), len(levels))
 
 
 def _levels_seen(levels: Sequence[Level]) -> str:
@@ -250,7 +246,13 @@ def plot_ssts(ssts: Records[Sst], *, ax: Axes | None = None) -> Axes:
     placed = [(each.size_bytes, rows.get((each.column_family, each.level))) for each in largest]
     _draw_sst_sizes(ax, [(size, row) for size, row in placed if row is not None])
     name_rows(ax, names)
-    return captioned(ax, _ssts_seen(ssts), x="size of a file", notes=lines)
+    sizes = [each.size_bytes for each in ssts]
+    seen = (
+        f"{counted(len(ssts), 'SST files')}, {format_bytes(sum(sizes))}: from "
+        f"{format_bytes(min(sizes))} to {format_bytes(max(sizes))}, "
+        f"half of them up to {format_bytes(float(np.median(sizes)))}"
+    )
+    return captioned(ax, seen, x="size of a file", notes=lines)
 
 
 def _draw_sst_sizes(ax: Axes, placed: Sequence[tuple[int, int]]) -> None:
@@ -263,12 +265,3 @@ def _draw_sst_sizes(ax: Axes, placed: Sequence[tuple[int, int]]) -> None:
     ax.plot(medians, rows, label="median", **middle)
     ax.set_xlim(0, 1.05 * sizes.max() or 1)
     in_bytes(ax.xaxis)
-
-
-def _ssts_seen(ssts: Sequence[Sst]) -> str:
-    sizes = [each.size_bytes for each in ssts]
-    return (
-        f"{counted(len(ssts), 'SST files')}, {format_bytes(sum(sizes))}: from "
-        f"{format_bytes(min(sizes))} to {format_bytes(max(sizes))}, "
-        f"half of them up to {format_bytes(float(np.median(sizes)))}"
-    )

@@ -172,16 +172,11 @@ def _values(dump: StatsDump, figure: str) -> dict[str, float]:
     rows = [each for each in dump.levels if each.level not in _SUMS]
     apart = figure == "write_amplification" and len({each.column_family for each in rows}) > 1
     names = (f"{each.column_family} {each.level}" if apart else each.level for each in rows)
-    return _known(zip(names, (getattr(each, figure) for each in rows), strict=True))
-
-
-def _known(values: Iterable[tuple[str, float | None]]) -> dict[str, float]:
-    """Return sums by name; what is unknown is left out."""
-    sums: Counter[str] = Counter()
-    for name, value in values:
-        if value is not None:
-            sums[name] += value  # type: ignore[assignment] # a float, too
-    return dict(sums)
+    sums: dict[str, float] = {}
+    for name, each in zip(names, rows, strict=True):
+        if (known := getattr(each, figure)) is not None:
+            sums[name] = sums.get(name, 0) + known
+    return sums
 
 
 def _last(series: dict[str, list[tuple[float, float]]], figure: str) -> str:
@@ -212,8 +207,7 @@ def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None
     told = list(events)
     done = _done(told)
     rows = _rows(done)
-    notes = _notes(done, unknown)
-    lines = wrapped(notes)
+    lines = wrapped(_notes(done, unknown))
     ax = new_axes(ax, (7.2, height(len(rows), lines)))
     if not rows:
         untold = unknown and not told
@@ -408,7 +402,13 @@ def plot_writes(writes: WriteAmplification, *, ax: Axes | None = None) -> Axes:
         Bar("flushes", (part_of(writes, "flushed_bytes", "flushes"),)),
         Bar("compactions", (part_of(writes, "compacted_bytes", "compactions"),)),
     ]
-    return draw_bars(ax, bars, _amplified(writes), [], "SST files written")
+    if writes.write_amplification is None:
+        seen = f"Write amplification: unknown ({writes.unknown['write_amplification']})"
+    else:
+        whole = (writes.flushed_bytes or 0) + (writes.compacted_bytes or 0)
+        seen = f"A flushed byte was written {writes.write_amplification:.1f} times in all: "
+        seen += f"{format_bytes(whole)} for {format_bytes(writes.flushed_bytes)}"
+    return draw_bars(ax, bars, seen, [], "SST files written")
 
 
 def plot_stall_time(time: StallTime, *, ax: Axes | None = None) -> Axes:
@@ -423,15 +423,4 @@ def plot_stall_time(time: StallTime, *, ax: Axes | None = None) -> Axes:
         share = f"{time.stalled_percent or 0:.1f} %"
         said = f"{in_seconds(time.stalled_s)} of {in_seconds(time.covered_s)}: {share}"
     seen, notes = f"Writers waited {said}", [f"by {counted(time.num_dumps, 'dumps of statistics')}"]
-    bars = [Bar("writers", parts)]
-    return draw_bars(ax, bars, seen, notes, x="seconds", printed=in_seconds)
-
-
-def _amplified(writes: WriteAmplification) -> str:
-    if writes.write_amplification is None:
-        return f"Write amplification: unknown ({writes.unknown['write_amplification']})"
-    whole = (writes.flushed_bytes or 0) + (writes.compacted_bytes or 0)
-    return (
-        f"A flushed byte was written {writes.write_amplification:.1f} times in all: "
-        f"{format_bytes(whole)} for {format_bytes(writes.flushed_bytes)}"
-    )
+    return draw_bars(ax, [Bar("writers", parts)], seen, notes, x="seconds", printed=in_seconds)

@@ -292,7 +292,9 @@ def draw_strips(
         scale = _HIGH / strip.top if strip.top else 0.0
         ax.axhline(base, color=INK, linewidth=0.6, zorder=3)
         _draw_steps(ax, strip, base, scale, once)
-        _draw_unknown(ax, strip, base, once)
+        for left, right in strip.unknown:
+            look = UNKNOWN | {"align": "edge", "label": _label(once, "unknown")}
+            ax.bar(left, _UNKNOWN_HIGH, right - left, base, **look)
         _draw_references(ax, strip, base, scale, once)
         _draw_marks(ax, strip, base, scale, once)
         _say(ax, strip, base)
@@ -321,12 +323,6 @@ def _draw_steps(ax: Axes, strip: Strip, base: float, scale: float, once: set[str
         heights = base + np.nan_to_num(each.heights) * scale
         name = _label(once, each.name)
         ax.stairs(heights, each.edges, baseline=base, fill=True, label=name, **style)
-
-
-def _draw_unknown(ax: Axes, strip: Strip, base: float, once: set[str]) -> None:
-    for left, right in strip.unknown:
-        look = UNKNOWN | {"align": "edge", "label": _label(once, "unknown")}
-        ax.bar(left, _UNKNOWN_HIGH, right - left, base, **look)
 
 
 def _draw_references(ax: Axes, strip: Strip, base: float, scale: float, once: set[str]) -> None:
@@ -446,7 +442,9 @@ def _known(bars: Sequence[Bar]) -> list[str]:
 def _draw_bars(ax: Axes, bars: Sequence[Bar], printed: Callable[[float], str]) -> None:
     """Draw bars, at least one, from top to bottom, each with its sum at its end."""
     stub = _STUB * (max(bar.sum for bar in bars) or 1)
-    looks = _looks(_known(bars))
+    series = [name for name in _known(bars) if name != REST]
+    pale: Style = {"facecolor": f"{INK}55", "edgecolor": INK, "linewidth": 0.6}
+    looks = {name: look_of(number) for number, name in enumerate(series)} | {REST: pale}
     said: list[tuple[float, float, str]] = []
     named = {""} if _needs_legend(bars) else set(looks)
     for row, bar in enumerate(bars):
@@ -479,19 +477,16 @@ def say_beside(ax: Axes, said: Sequence[tuple[float, float, str]]) -> None:
     ``said`` are x, y and what to say; the rows have their names already.
     """
     names = max((width_of(name.get_text()) for name in ax.get_yticklabels()), default=0)
-    whole = _width_points(ax) - names * _CHAR_POINTS - 3 * _GAP_POINTS
+    width = ax.figure.bbox.width * 72 / ax.figure.dpi
+    if len(ax.figure.axes) > 1:
+        width *= ax.get_position().width
+    whole = width - names * _CHAR_POINTS - 3 * _GAP_POINTS
     end = 0.0
     for x, y, text in ((x, y, in_lines(ax, text)) for x, y, text in said):
         say(ax, text, (x, y), (_GAP_POINTS, 0))
         left = whole - width_of(text) * _CHAR_POINTS - _GAP_POINTS
         end = max(end, x * whole / max(left, whole / _MOST_ROOM))
     ax.set_xlim(0, 1.05 * end or 1)
-
-
-def _width_points(ax: Axes) -> float:
-    """Return how wide the place of the Axes is: the figure, if they are the only ones in it."""
-    width = ax.figure.bbox.width * 72 / ax.figure.dpi
-    return width if len(ax.figure.axes) == 1 else width * ax.get_position().width
 
 
 def draw_bars(
@@ -563,12 +558,6 @@ def look_of(number: int) -> Style:
 
 UNKNOWN: Style = {"facecolor": "none", "hatch": UNKNOWN_HATCH, "edgecolor": INK, "linewidth": 0.6}
 """How what is unknown looks: grey hatches, no fill."""
-
-
-def _looks(names: Sequence[str]) -> dict[str, Style]:
-    series = [name for name in names if name != REST]
-    pale: Style = {"facecolor": f"{INK}55", "edgecolor": INK, "linewidth": 0.6}
-    return {name: look_of(number) for number, name in enumerate(series)} | {REST: pale}
 
 
 MOST_ROWS = 30  # more rows than this can't be read; whoever draws more says which are left out

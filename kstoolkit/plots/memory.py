@@ -54,7 +54,11 @@ def plot_memory(plan: MemoryPlan, *, ax: Axes | None = None) -> Axes:
 
 def plot_measured(parts: MemoryParts, *, ax: Axes | None = None) -> Axes:
     """Return a plot of what a store takes in this process, beside what the formula says."""
-    bars, notes, said = [bar_of_measured([parts])], _beside(parts), ""
+    used, room = parts.block_cache_usage_bytes, parts.block_cache_capacity_bytes
+    caches = counted(parts.num_block_caches, "block caches")
+    notes = [f"{caches}: {format_bytes(used)} used of {format_bytes(room)}"]
+    notes += ["memtables: inside the block cache"] * parts.memtables_in_cache
+    bars, said = [bar_of_measured([parts])], ""
     if parts.plan is not None:
         bars, notes = [_bar_of(parts.plan), *bars], [*_inside(parts.plan), *notes]
         said = f"{_needs(parts.plan)}; "
@@ -152,13 +156,6 @@ def bar_of_measured(parts: Sequence[MemoryParts]) -> Bar:
     sizes = {each: known_total(getattr(part, each) for part in parts) for each in names}
     stacked = [BarPart(_MEASURED[each], sizes[each], whys.get(each, "not told")) for each in names]
     return Bar("measured in this process", tuple(stacked))
-
-
-def _beside(parts: MemoryParts) -> list[str]:
-    used, room = parts.block_cache_usage_bytes, parts.block_cache_capacity_bytes
-    caches = counted(parts.num_block_caches, "block caches")
-    notes = [f"{caches}: {format_bytes(used)} used of {format_bytes(room)}"]
-    return notes + ["memtables: inside the block cache"] * parts.memtables_in_cache
 
 
 _MOST_EXECUTORS = 20

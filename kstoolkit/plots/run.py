@@ -174,8 +174,7 @@ def plot_summary(summary: RunSummary, *, ax: Axes | None = None) -> Axes:
     events = format_count(summary.events)
     seen = f"{events} events: {format_count(late)} late, {format_count(dead)} dead letters"
     seen += f", {format_count(summary.findings)} findings"
-    x = "records (logarithmic)"
-    axes = draw_bars(ax, bars, seen, x=x, printed=format_count, longest=64)
+    axes = draw_bars(ax, bars, seen, x="records (logarithmic)", printed=format_count, longest=64)
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xlim(0, max(bar.sum for bar in bars) ** 1.3 + 8)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
@@ -266,7 +265,10 @@ def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
     seen = f"{shown(lag.reader, 60)}, {lag.state}: {behind}"
     if not largest:
         return empty(new_axes(ax), f"lag unknown: {shown(lag.why or 'not told', 100)}", seen)
-    bars, notes = [_lag_bar(each) for each in largest], _lag_notes(lag, known)
+    notes = few_of("the largest {} of {} partitions", MOST_ROWS, len(known))
+    if len(known) < len(lag):
+        notes.append(f"unknown of {counted(len(lag) - len(known), 'partitions')}")
+    bars = [_lag_bar(each) for each in largest]
     return draw_bars(ax, bars, seen, notes, "records that wait", printed=format_count)
 
 
@@ -279,10 +281,3 @@ def _lag_bar(each: LagOfPartition) -> Bar:
     if each.lag_records and each.catch_up_seconds is not None:
         said = f"{said}, caught up in {until}"
     return Bar(f"{each.topic} {each.partition}", (waiting, gone), said=said)
-
-
-def _lag_notes(lag: TopicLag, known: list[LagOfPartition]) -> list[str]:
-    notes = few_of("the largest {} of {} partitions", MOST_ROWS, len(known))
-    if len(known) < len(lag):
-        notes.append(f"unknown of {counted(len(lag) - len(known), 'partitions')}")
-    return notes

@@ -88,8 +88,7 @@ def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -
 
 
 def _store_bar(found: FoundStore, name: str) -> Bar:
-    color = PARTS[_ENGINES.index(found.engine)]
-    part = BarPart(found.engine, found.size_bytes, color=color)
+    part = BarPart(found.engine, found.size_bytes, color=PARTS[_ENGINES.index(found.engine)])
     return Bar(name, (part,), ", open elsewhere" if found.is_locked else "")
 
 
@@ -393,8 +392,7 @@ def _segments(name: str, states: Sequence[SegmentState]) -> Strip:
     for span, some in zip(spans, together, strict=True):
         known = [each.disk_bytes for each in some if each.disk_bytes is not None]
         if known:
-            heights = np.array([float(max(known))])
-            steps.append(Steps(edges=span, heights=heights))
+            steps.append(Steps(edges=span, heights=np.array([float(max(known))])))
         else:
             unknown.append((float(span[0]), float(span[1])))
     number = counted(len(states), "segments")

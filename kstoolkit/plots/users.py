@@ -177,8 +177,7 @@ def plot_finding(finding: Finding, *, ax: Axes | None = None) -> Axes:
     who = f"{shown(finding.user, 22)}, “{shown(finding.what, 16)}”"
     count = f"{format_count(finding.count)} in {finding.window}"
     seen = f"{who}: {count}, expected {finding.expected}{limit}"
-    notes = _inner(finding, windows)
-    return draw_strips(ax, strips, span, seen, x="time, UTC", notes=notes)
+    return draw_strips(ax, strips, span, seen, x="time, UTC", notes=_inner(finding, windows))
 
 
 def _of_finding(finding: Finding, window: Window, count: int) -> Strip:
@@ -300,8 +299,7 @@ def plot_many_counts(found: Records[UserCounts], *, ax: Axes | None = None) -> A
     >>> plot_many_counts(Records(both, "users' counts")).get_title(loc="left")
     '2 users: 6 events'
     """
-    users = {each.user for each in found}
-    if len(users) == 1 and len(found) > 1:
+    if len({each.user for each in found}) == 1 and len(found) > 1:
         return _over_time(found, ax)
     ranked = sorted(((each.user, each.total) for each in found), key=lambda each: -each[1])
     total = sum(count for _, count in ranked)
