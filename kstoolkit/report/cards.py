@@ -146,7 +146,9 @@ def cards(
         if story.first.user is not None:
             told = {"findings": found.evidence.table, "about": peak}
             history = user_history(of, peak.user, peak.parts, **told)
-            axis = _around(story, span)
+            since_ms, until_ms = story.span_ms
+            first, last = joint([span, story.span_ms]) or story.span_ms  # as far as the run goes
+            axis = Axis(max(since_ms - _AROUND_MS, first), min(until_ms + _AROUND_MS, last))
             still = strips(history, axis, story.incidents)
             zoom = [axis.since_ms, axis.until_ms]
             drawn = living(still, moving(history, story.first) | {"zoom": zoom})
@@ -164,13 +166,6 @@ def legend(settings: Settings) -> Html:
         " within what was expected by then, or came before anything could be expected."
     )
     return element("p", *keys, said, *kept, class_="legend")
-
-
-def _around(story: Story, span: Span | None) -> Axis:
-    """Return the time around a user's incidents, as far as the run goes."""
-    since_ms, until_ms = story.span_ms
-    first, last = joint([span, story.span_ms]) or story.span_ms
-    return Axis(max(since_ms - _AROUND_MS, first), min(until_ms + _AROUND_MS, last))
 
 
 def _rank(row: Any, total: int) -> str:

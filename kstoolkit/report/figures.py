@@ -161,7 +161,12 @@ def _drawn(figure: Figure, name: str) -> Html:
     if len(svg) <= _LARGEST_SVG_BYTES:
         return element("div", svg)
     said = f"Shown as a picture: as lines it would take {format_bytes(len(svg))}."
-    return element("div", _picture(figure, label), element("p", isolated(said), class_="legend"))
+    target = io.BytesIO()
+    figure.patch.set_visible(True)
+    figure.savefig(target, format="png", dpi=_DPI, facecolor="auto")
+    src = f"data:image/png;base64,{b64encode(target.getvalue()).decode('ascii')}"
+    told = element("p", isolated(said), class_="legend")
+    return element("div", element("img", src=src, alt=label), told)
 
 
 def titles(figure: Figure) -> str:
@@ -178,11 +183,3 @@ def whole(ax: Axes) -> Figure:
         message = "These Axes are in no figure: they were removed from theirs."
         raise ConfigurationError(message, hint="Give Axes of a figure that is still there.")
     return figure
-
-
-def _picture(figure: Figure, label: str) -> Html:
-    target = io.BytesIO()
-    figure.patch.set_visible(True)
-    figure.savefig(target, format="png", dpi=_DPI, facecolor="auto")
-    data = b64encode(target.getvalue()).decode("ascii")
-    return element("img", src=f"data:image/png;base64,{data}", alt=label)

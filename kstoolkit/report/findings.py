@@ -43,8 +43,7 @@ def findings_part(findings: Findings, ids: Ids, limit: int | None) -> ReportPart
     shown = list(findings.top(SHOWN if limit is None else limit))
     told = element("ol", *(element("li", _said(each)) for each in shown))
     rows = [(text(str(number)), *_cells(each)) for number, each in enumerate(shown, 1)]
-    caption = _caption(len(shown), len(findings))
-    at_a_glance = table(caption, _COLUMNS, rows, numbers={0, 4})
+    at_a_glance = table(_caption(len(shown), len(findings)), _COLUMNS, rows, numbers={0, 4})
     body = joined(line(findings), plotted(findings, key), at_a_glance, told)
     starts = findings.table["window_start_ms"]
     first = pc.min(starts).as_py()

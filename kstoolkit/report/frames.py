@@ -276,8 +276,7 @@ def _records(records: Records[Any], key: str, limit: int | None) -> Html:
     whose = [_sources(sources)] if sources else []
     if all("\n" in str(each) for each in shown):  # its sentences: no table has room for those
         return joined(told, *map(card, shown), unjudged(getattr(records, "unjudged", {})), *whose)
-    grid = _records_grid(shown, len(records))
-    return joined(told, plotted(records, key), grid, *whose)
+    return joined(told, plotted(records, key), _records_grid(shown, len(records)), *whose)
 
 
 def unjudged(whys: Mapping[str, str]) -> Html:

@@ -96,8 +96,7 @@ def _path_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
         with WindowReader.open(path) as replica:
             return replica_part(replica, ids, limit)
     if path.is_file():
-        comparison = records_part(read_comparison(path), ids, limit)
-        return renamed(comparison, "Comparison of profiles")
+        return renamed(records_part(read_comparison(path), ids, limit), "Comparison of profiles")
     if any(path.glob("epoch=*")):
         return changelog_part(Changelog.open(path), ids, limit)
     return _stores_part(path, ids, limit)
@@ -295,12 +294,14 @@ class Report:
     def html(self) -> str:
         """Return the whole page."""
         origin = self._origin
-        about = Section(
-            key="origin",
-            heading=text("About this report"),
-            body=_origin_facts(origin),
-            kind="origin",
-        )
+        given = origin.command or "unknown (not started from a command)"
+        command = element("p", "Made by ", element("code", isolated(given, 2_000)))
+        versions = [(name, isolated(version)) for name, version in origin.versions]
+        ends = zip(("Data from", "Data to"), origin.span_ms or (), strict=False)
+        times = [(label, moment(time_ms)) for label, time_ms in ends]
+        body = joined(facts([("Made", _made(origin)), *times, *versions]), command)
+        heading = text("About this report")
+        about = Section(key="origin", heading=heading, body=body, kind="origin")
         alone = self._alone
         if alone is None:
             shown = [with_lead(each) for each in self._parts]
@@ -398,15 +399,6 @@ def _covered(origin: Origin) -> Html:
 
 def _made(origin: Origin) -> Html:
     return moment(round(origin.generated_at.timestamp()) * 1_000)
-
-
-def _origin_facts(origin: Origin) -> Html:
-    given = origin.command or "unknown (not started from a command)"
-    command = element("p", "Made by ", element("code", isolated(given, 2_000)))
-    versions = [(name, isolated(version)) for name, version in origin.versions]
-    ends = zip(("Data from", "Data to"), origin.span_ms or (), strict=False)
-    times = [(label, moment(time_ms)) for label, time_ms in ends]
-    return joined(facts([("Made", _made(origin)), *times, *versions]), command)
 
 
 def _called(thing: object) -> str:

@@ -123,8 +123,7 @@ def _rules(settings: Settings) -> Html:
     """Return what was looked for, in which windows."""
     rules = [isolated(each.name, 300) for each in shared([*rules_from_json(settings.rules)])]
     listed = element("ul", *(element("li", each) for each in rules)) if rules else text("none")
-    windows = isolated(", ".join(settings.windows), 300)
-    return facts([("windows", windows), ("rules", listed)])
+    return facts([("windows", isolated(", ".join(settings.windows), 300)), ("rules", listed)])
 
 
 def _scores(users: pd.DataFrame, told: set[str | None], top: int) -> Html:

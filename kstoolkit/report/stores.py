@@ -152,13 +152,12 @@ def _told_by_rocksdb(store: Store, ids: Ids, limit: int | None) -> list[ReportPa
 def _told_by_several(store: HasViews, ids: Ids, limit: int | None) -> list[ReportPart]:
     """Return what RocksDB tells of all that a store lies in, and of each."""
     each = store.each(lambda one: one.summary())
-    levels = store.each(lambda one: one.levels())
     return [
         _if_told("Advice", lambda: records_part(store.advice(), ids, limit), ids),
         renamed(record_part(each.total, ids, limit), "In all"),
         renamed(records_part(each, ids, limit), "Each RocksDB"),
         _if_told("Key stats", lambda: records_part(store.key_stats(), ids, limit), ids),
-        renamed(records_part(levels, ids, limit), "Levels"),
+        renamed(records_part(store.each(lambda one: one.levels()), ids, limit), "Levels"),
     ]
 
 
@@ -204,8 +203,7 @@ def _busiest(changelog: Changelog, window_ms: int) -> pa.Table:
 
 
 def _table(title: str, frame: pa.Table, ids: Ids, limit: int | None) -> ReportPart:
-    part = _part(title, grid_of(frame, limit).html(), ids)
-    return replace(part, span_ms=frame_span(frame))
+    return replace(_part(title, grid_of(frame, limit).html(), ids), span_ms=frame_span(frame))
 
 
 def _whole(title: str, lead: str, parts: list[ReportPart], ids: Ids) -> ReportPart:
