@@ -72,7 +72,8 @@ class _Matches:
 
 def _match(identity: pa.Array, value: pa.Array, is_b: NDArray[np.bool_]) -> _Matches:
     """Return which rows differ, in the order of their identities; all rows of each are here."""
-    group = _groups(identity)
+    begins = np.asarray(pc.not_equal(identity[1:], identity[:-1]))
+    group = np.concatenate([[0], np.cumsum(begins)])[: len(identity)]  # of each row, from 0
     number = int(group[-1]) + 1 if len(group) else 0
     num_a, num_b = (np.bincount(group[side], minlength=number) for side in (~is_b, is_b))
     alone = (num_a <= 1) & (num_b <= 1)
@@ -87,14 +88,6 @@ def _match(identity: pa.Array, value: pa.Array, is_b: NDArray[np.bool_]) -> _Mat
 _Places = tuple["NDArray[np.intp]", "NDArray[np.intp]"]
 
 
-def _groups(identity: pa.Array) -> NDArray[np.int64]:
-    """Return the number of each row's identity, from 0."""
-    if not len(identity):
-        return np.zeros(0, np.int64)
-    begins = np.asarray(pc.not_equal(identity[1:], identity[:-1]))
-    return np.concatenate([[0], np.cumsum(begins)])
-
-
 def _matched_alone(
     group: NDArray[np.int64], value: pa.Array, is_b: NDArray[np.bool_], alone: NDArray[np.bool_]
 ) -> tuple[_Places, int]:
@@ -103,15 +96,12 @@ def _matched_alone(
     rows = np.arange(len(group))
     in_a[group[~is_b]], in_b[group[is_b]] = rows[~is_b], rows[is_b]
     both = np.flatnonzero(alone & (in_a != _NOWHERE) & (in_b != _NOWHERE))
-    equal = _are_equal(value.take(pa.array(in_a[both])), value.take(pa.array(in_b[both])))
+    one, other = (value.take(pa.array(places[both])) for places in (in_a, in_b))
+    both_null = pc.and_(one.is_null(), other.is_null())
+    equal = np.asarray(pc.or_(pc.fill_null(pc.equal(one, other), fill_value=False), both_null))
     differs = alone.copy()
     differs[both[equal]] = False
     return (in_a[differs], in_b[differs]), int(equal.sum())
-
-
-def _are_equal(one: pa.Array, other: pa.Array) -> NDArray[np.bool_]:
-    both_null = pc.and_(one.is_null(), other.is_null())
-    return np.asarray(pc.or_(pc.fill_null(pc.equal(one, other), fill_value=False), both_null))
 
 
 def _matched_by_count(

@@ -135,14 +135,11 @@ def _of_one(value: Any) -> bytes | None:
             return b"true" if value else b"false"
         case float():
             return bytes(_of_floats(pa.array([value]))[0].as_py())
-    return _as_json(value).encode()
-
-
-def _as_json(value: Any) -> str:
     try:
-        return json.dumps(value, sort_keys=True)
+        text = json.dumps(value, sort_keys=True)
     except (TypeError, ValueError, RecursionError):
-        return json_text(value)
+        text = json_text(value)
+    return text.encode()
 
 
 def _begun_with(start: bytes, cells: pa.Array) -> pa.Array:

@@ -300,8 +300,10 @@ def _with_wal(found: FoundStore, store: Store) -> FoundStore:
 def _with_ending(found: FoundStore, store: Store) -> FoundStore:
     """Return what was found with what its column family ``offsets`` says."""
     offsets, status = read_offsets(store.iter_rows(cf=OFFSETS))
-    asked = _offset(found, offsets)
-    offset = found.offset if asked is None else asked
+    # Of its changelog, or of the one topic that it is kept from.
+    mine = offsets_of(found, offsets, of_all=found.partition is None)
+    told = mine or (list(offsets.values()) if len(offsets) == 1 else [])
+    offset = told[0] if told else found.offset
     closed = None if found.is_locked else _ENDINGS[status]
     unknown = _without(found.unknown, "closed", "offset")
     unknown |= {"closed": _IS_OPEN} if closed is None else {}
@@ -311,13 +313,6 @@ def _with_ending(found: FoundStore, store: Store) -> FoundStore:
 
 def _without(unknown: dict[str, str], *names: str) -> dict[str, str]:
     return {name: why for name, why in unknown.items() if name not in names}
-
-
-def _offset(found: FoundStore, offsets: dict[tuple[str, int], int]) -> int | None:
-    """Return the offset of a store's changelog, or of the one topic that it is kept from."""
-    mine = offsets_of(found, offsets, of_all=found.partition is None)
-    told = mine or (list(offsets.values()) if len(offsets) == 1 else [])
-    return told[0] if told else None
 
 
 _NO_PLACE = naming(

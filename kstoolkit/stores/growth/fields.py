@@ -98,7 +98,10 @@ def _read(raw: bytes, at: int, kind: pa.DataType) -> tuple[Any, int]:
         return None, at + 1
     at += 1
     if pt.is_struct(kind):
-        return _read_struct(raw, at, kind)
+        found = {}
+        for field in kind:
+            found[field.name], at = _read(raw, at, field.type)
+        return found, at
     if _is_list(kind):
         return _read_list(raw, at, kind)
     if _is_text(kind):
@@ -111,13 +114,6 @@ def _read(raw: bytes, at: int, kind: pa.DataType) -> tuple[Any, int]:
     end = at + kind.bit_width // 8
     buffers = [None, pa.py_buffer(raw[at:end])]
     return pa.Array.from_buffers(kind, 1, buffers)[0].as_py(), end
-
-
-def _read_struct(raw: bytes, at: int, kind: pa.StructType) -> tuple[dict[str, Any], int]:
-    found = {}
-    for field in kind:
-        found[field.name], at = _read(raw, at, field.type)
-    return found, at
 
 
 def _read_list(raw: bytes, at: int, kind: pa.DataType) -> tuple[list[Any], int]:
@@ -232,7 +228,8 @@ class KeyFields:
 
     def columns(self, rows: RowColumns) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
         """Return the fields that keys of rows of one family have, and which keys could be read."""
-        family = self._family(rows)
+        named = rows.details.get("family")
+        family = self.families[next(iter(self.families)) if named is None else named[0].as_py()]
         paths = self.paths[family.name]
         wanted = {name: paths[name] for name in dict.fromkeys(self.by + self.each) if name in paths}
         if not wanted:
@@ -240,12 +237,6 @@ class KeyFields:
         keys = family.some_of_key(rows.key, [path[0] for path in wanted.values()])
         columns = {name: _at(keys, path) for name, path in wanted.items()}
         return columns, np.asarray(keys.is_valid())
-
-    def _family(self, rows: RowColumns) -> Family:
-        named = rows.details.get("family")
-        if named is None:
-            return next(iter(self.families.values()))
-        return self.families[named[0].as_py()]
 
 
 def key_fields(

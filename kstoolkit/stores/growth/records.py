@@ -273,13 +273,8 @@ class CheckpointUse(Record):
     @property
     def cut_ms(self) -> int | None:
         """The time up to which rows are to go, epoch ms UTC; None if no time decides."""
-        match self.eviction:
-            case Eviction.WATERMARK:
-                return self.watermark_ms
-            case Eviction.TTL:
-                return self.batch_at_ms
-            case _:
-                return None
+        told = {Eviction.WATERMARK: self.watermark_ms, Eviction.TTL: self.batch_at_ms}
+        return told.get(self.eviction)
 
     @property
     def why_no_watermark(self) -> str:

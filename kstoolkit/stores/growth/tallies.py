@@ -170,14 +170,12 @@ class History:
 class SegmentTally:
     """Rows and bytes by segment: a row lies in the last one that begins at its time or before.
 
-    A row lies ``longest_stay_ms`` behind the start of its segment at most; ``num_before_all`` are
-    older than the first segment.
+    A row lies ``longest_stay_ms`` behind the start of its segment at most.
     """
 
     starts_ms: NDArray[np.int64]
     num_rows: NDArray[np.int64] = field(init=False)
     data_bytes: NDArray[np.int64] = field(init=False)
-    num_before_all: int = 0
     longest_stay_ms: int = 0
 
     def __post_init__(self) -> None:
@@ -187,7 +185,6 @@ class SegmentTally:
         """Add rows by their times and sizes."""
         place = np.searchsorted(self.starts_ms, times_ms, side="right") - 1
         within = place >= 0
-        self.num_before_all += int((~within).sum())
         place, count = place[within], len(self.starts_ms)
         if not len(place):
             return

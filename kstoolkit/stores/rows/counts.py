@@ -107,7 +107,8 @@ class CountRows:
     def of(self, told: Told) -> RowColumns:
         """Return counts as rows."""
         if self.total or self.chosen:
-            return self._rows(told, _longs(run_sums(told.count.view(np.int64), told.size)))
+            sums = run_sums(told.count.view(np.int64), told.size)
+            return self._rows(told, ByteColumn.from_arrow(fixed_cells(sums.astype(">u8"))))
         return self._rows(told, ByteColumn.from_arrow(_as_json(told)))
 
     def _rows(self, told: Told, value: ByteColumn) -> RowColumns:
@@ -122,10 +123,6 @@ class CountRows:
             window_end_ms=pa.array(ends),
             timestamp_ms=None if updated is None else pa.array(updated),
         )
-
-
-def _longs(numbers: NDArray[np.uint64] | NDArray[np.int64]) -> ByteColumn:
-    return ByteColumn.from_arrow(fixed_cells(numbers.astype(">u8")))
 
 
 def _as_json(told: Told) -> pa.Array:

@@ -219,9 +219,7 @@ def _with_columns(schema: pa.Schema, table: pa.Table) -> pa.Table:
 
 def _as_texts(table: pa.Table) -> pa.Table:
     """Return a table with bytes in hex, times as ISO 8601, headers and what is nested as JSON."""
-    for place, name in enumerate(table.column_names):
-        table = table.set_column(place, name, _as_text(table[place]))
-    return table
+    return pa.table([_as_text(column) for column in table.columns], table.column_names)
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:

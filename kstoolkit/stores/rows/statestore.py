@@ -95,7 +95,10 @@ class StreamSource:
     def _of_part(self, part: StorePart, store: Store, asked: Asked) -> Iterator[RowColumns]:
         newer: list[str] = []
         for family in self._families_of(store):
-            rows = self._rows(store, family, part.span_ms, asked)
+            if family in _KNOWN:
+                rows = rows_sought(store, family, self.kind, asked, part.span_ms)
+            else:
+                rows = store.iter_rows(cf=family, prefix=asked.key or asked.prefix or b"")
             if newer:  # an upgrade left rows in an old family, of which the newer ones win
                 rows = (
                     row for row in rows if all(store.get(row[0], cf=each) is None for each in newer)
@@ -103,11 +106,6 @@ class StreamSource:
             for keys, values in row_batches(part.readable(rows)):
                 yield from bounded(self._taken_apart(family, keys, values))
             newer.append(family)
-
-    def _rows(self, store: Store, family: str, span: range | None, asked: Asked) -> Iterator[Row]:
-        if family in _KNOWN:
-            return rows_sought(store, family, self.kind, asked, span)
-        return store.iter_rows(cf=family, prefix=asked.key or asked.prefix or b"")
 
     def _taken_apart(self, family: str, keys: ByteColumn, values: ByteColumn) -> RowColumns:
         if family not in _KNOWN:  # somebody else's, or the offsets
