@@ -617,8 +617,7 @@ class Broker:
             raise
 
     def _properties(self, identity: Identity) -> str:
-        ports = {"port": identity.port, "controller_port": identity.controller_port}
-        return _PROPERTIES.format(**ports, data=_DATA)
+        return _PROPERTIES.format(**asdict(identity), data=_DATA)
 
     def _check_port(self) -> None:
         identity = self._folder.identity()

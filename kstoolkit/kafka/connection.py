@@ -121,7 +121,10 @@ def for_java(options: Mapping[str, str]) -> dict[str, str]:
     if user is not None and "sasl.jaas.config" not in told:
         mechanism = told.setdefault("sasl.mechanism", "PLAIN")
         told["sasl.jaas.config"] = _jaas(mechanism, user, password or "")
-    _check_verified(told)
+    if told.pop(_VERIFIED, "true").lower() != "true":
+        message = f"{_VERIFIED} is not true, and Java's client verifies each certificate."
+        hint = "Give the broker's certificate, or its issuer's, as ssl.ca.location."
+        raise ConfigurationError(message, hint=hint)
     if told.get(_NAMED) == "none":
         told[_NAMED] = ""
     return _with_trust(_with_certificate(told))
@@ -208,13 +211,6 @@ def _check_there(told: dict[str, str]) -> None:
         except OSError as error:
             message = f"{str(place)!r}, which is {name}, can't be read: {error.strerror}."
             raise InputError(message, hint="Give a file that you may read.") from error
-
-
-def _check_verified(told: dict[str, str]) -> None:
-    if told.pop(_VERIFIED, "true").lower() != "true":
-        message = f"{_VERIFIED} is not true, and Java's client verifies each certificate."
-        hint = "Give the broker's certificate, or its issuer's, as ssl.ca.location."
-        raise ConfigurationError(message, hint=hint)
 
 
 def _jaas(mechanism: str, user: str, password: str) -> str:

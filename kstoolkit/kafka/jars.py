@@ -179,7 +179,9 @@ def fetch(
     if not wanted:
         message = "No artifact is asked for."
         raise ConfigurationError(message, hint="Name at least one.")
-    place = cache_folder() / "jars" / _name(wanted, transitive=transitive)
+    asked = "\n".join([*map(str, wanted), f"transitive={transitive}"])
+    name = f"{wanted[0].name}-{wanted[0].version}-{sha256(asked.encode()).hexdigest()[:8]}"
+    place = cache_folder() / "jars" / name
     try:
         if there := _complete(place):
             return there
@@ -191,11 +193,6 @@ def fetch(
         message = f"Jars can't be kept in {place.parent}: {error.strerror or error}."
         hint = f"Make room, or name another folder in {CACHE_FOLDER}."
         raise EnvironmentFault(message, hint=hint) from error
-
-
-def _name(wanted: Sequence[Artifact], *, transitive: bool) -> str:
-    asked = "\n".join([*map(str, wanted), f"transitive={transitive}"])
-    return f"{wanted[0].name}-{wanted[0].version}-{sha256(asked.encode()).hexdigest()[:8]}"
 
 
 def _complete(place: Path) -> tuple[Path, ...]:
