@@ -548,8 +548,7 @@ def check_columns(paths: Sequence[str], columns: Columns, file_format: str | Non
     if not is_plain(columns):
         return
     for path in filter(os.path.isfile, paths[:_FIRST_FILES]):  # whoever opens a pipe waits
-        names = _column_names(path, file_format)
-        if names:
+        if names := _column_names(path, file_format):
             require(columns, names, path)
 
 
@@ -754,8 +753,5 @@ def _with_ours(
 
 def _plain(schema: pa.Schema) -> pa.Schema:
     """Return the schema with dictionaries as the texts that they stand for."""
-    fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in schema
-    ]
-    return pa.schema([pa.field(field.name, field.type) for field in fields])
+    types = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in schema.types]
+    return pa.schema([pa.field(*each) for each in zip(schema.names, types, strict=True)])

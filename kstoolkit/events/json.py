@@ -373,7 +373,10 @@ def _read_values(values: pa.Array, first: int, columns: Columns, types: Types) -
     if found is not None:
         yield found
     elif len(values) <= _FEW:
-        yield _one_by_one(values, first, columns, types)
+        # Each on its own, and the types are learnt from the first good one.
+        records, unreadable = _sifted_values(values, first, columns)
+        read = _columns_of(list(records.values()), columns, types)
+        yield Values(*read, np.array(list(records), np.intp), unreadable)
     else:
         middle = len(values) // 2
         yield from _read_values(values.slice(0, middle), first, columns, types)
@@ -392,13 +395,6 @@ def _joined(values: pa.Array) -> bytes:
     as_list = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
     lines: pa.Scalar = pc.binary_join(as_list, pa.scalar(b"\n", values.type))[0]
     return bytes(lines.as_py())
-
-
-def _one_by_one(values: pa.Array, first: int, columns: Columns, types: Types) -> Values:
-    """Parse each on its own, and learn the types from the first good one."""
-    records, unreadable = _sifted_values(values, first, columns)
-    found = _columns_of(list(records.values()), columns, types)
-    return Values(*found, np.array(list(records), np.intp), unreadable)
 
 
 def _sifted_values(

@@ -80,16 +80,12 @@ def _of_plain(column: pa.Array) -> pa.Array:
     if kind in {pa.string(), pa.large_string(), pa.string_view()}:
         return _each_once(only_utf8(column.cast(pa.string())))
     if pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
-        return _each_once(pc.replace_substring(_in_utc(column).cast(pa.string()), " ", "T"))
+        is_zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+        in_utc = column.cast(pa.timestamp(kind.unit, "UTC")) if is_zoned else column
+        return _each_once(pc.replace_substring(in_utc.cast(pa.string()), " ", "T"))
     if pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_duration(kind):
         return pa.array(map(_compact, column.to_pylist()), pa.string())
     return _each_once(column)
-
-
-def _in_utc(column: pa.Array) -> pa.Array:
-    kind = column.type
-    is_zoned = pa.types.is_timestamp(kind) and kind.tz is not None
-    return column.cast(pa.timestamp(kind.unit, "UTC")) if is_zoned else column
 
 
 def _each_once(values: pa.Array, encode: Callable[[Any], str] | None = None) -> pa.Array:

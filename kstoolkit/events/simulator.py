@@ -488,8 +488,7 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
             world are there as well, as kinds "nightly-job" and "service": they are ordinary.
         """
         names = self._names()
-        parts = [*self._parts(), *self._machines()]
-        tables = [_labels(part, names, self.actions) for part in parts]
+        tables = [_labels(part, names, self.actions) for part in self._parts()]
         labels = pa.concat_tables([_LABELS_SCHEMA.empty_table(), *tables])
         return labels.sort_by([("kind", "ascending"), ("user", "ascending")])
 
@@ -582,15 +581,12 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         counts = share_out(Draws(self.seed, "shares"), self.event_count, shares)
         draws, first = Draws(self.seed, "ordinary"), self._laws.first_hours(self.users, self._span)
         ordinary = act(draws, counts, self._habits(), self._span, self._laws, first_hours=first)
-        machines = (part.acts for part in self._machines())
-        return Acts.joined([ordinary, *(part.acts for part in self._parts()), *machines])
+        return Acts.joined([ordinary, *(part.acts for part in self._parts())])
 
     def _parts(self) -> list[_AbnormalUsers]:
         kinds = [kind for kind in _KINDS if self._number(kind)]
-        return [self._part(kind, _KINDS[kind], self._who(kind)) for kind in kinds]
-
-    def _machines(self) -> list[_AbnormalUsers]:
-        parts, first = [], self._people
+        parts = [self._part(kind, _KINDS[kind], self._who(kind)) for kind in kinds]
+        first = self._people
         for kind, (_, _, how) in MACHINES.items():
             number = self._number_of_machines(kind)
             parts += [self._part(kind, how, np.arange(first, first + number))] * bool(number)

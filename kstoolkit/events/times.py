@@ -153,7 +153,10 @@ def to_epoch_ms(
     """
     kind = times.type
     if pa.types.is_dictionary(kind):
-        return _looked_up(times, *to_epoch_ms(times.dictionary, unit, zone))
+        milliseconds, readable = to_epoch_ms(times.dictionary, unit, zone)
+        codes = pc.fill_null(times.indices.cast(pa.int64()), len(milliseconds))
+        places = codes.to_numpy(zero_copy_only=False)
+        return np.append(milliseconds, 0)[places], np.append(readable, values=False)[places]
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _of_timestamps(times, zone)
     if pa.types.is_decimal(kind):
@@ -167,14 +170,6 @@ def to_epoch_ms(
 
 def _unread(number: int) -> Read:
     return np.zeros(number, dtype=np.int64), np.zeros(number, dtype=bool)
-
-
-def _looked_up(
-    times: pa.DictionaryArray, milliseconds: NDArray[np.int64], readable: NDArray[np.bool_]
-) -> Read:
-    codes = pc.fill_null(times.indices.cast(pa.int64()), len(milliseconds))
-    places = codes.to_numpy(zero_copy_only=False)
-    return np.append(milliseconds, 0)[places], np.append(readable, values=False)[places]
 
 
 def _of_timestamps(times: pa.Array, zone: ZoneInfo | None) -> Read:
