@@ -140,7 +140,9 @@ def xxhash32(blocks: NDArray[np.uint8], seed: int) -> NDArray[np.uint32]:
         else:
             found = np.full(count, start + _P5, dtype=np.uint32)
         found = _tail(found + np.uint32(length & 0xFFFFFFFF), blocks[:, whole:])
-        return _avalanche(found)
+        found = (found ^ (found >> np.uint32(15))) * _P2  # the avalanche, as xxHash calls it
+        found = (found ^ (found >> np.uint32(13))) * _P3
+        return found ^ (found >> np.uint32(16))
 
 
 def _of_stripes(words: NDArray[np.uint32], seed: np.uint32) -> NDArray[np.uint32]:
@@ -160,12 +162,6 @@ def _tail(found: NDArray[np.uint32], rest: NDArray[np.uint8]) -> NDArray[np.uint
     for octet in rest[:, whole:].T:
         found = _rotated(found + octet.astype(np.uint32) * _P5, 11) * _P1
     return found
-
-
-def _avalanche(found: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    found = (found ^ (found >> np.uint32(15))) * _P2
-    found = (found ^ (found >> np.uint32(13))) * _P3
-    return found ^ (found >> np.uint32(16))
 
 
 def _rotated(words: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:

@@ -200,11 +200,8 @@ def _has_digits(words: NDArray[np.int64], digits: int) -> NDArray[np.bool_]:
 
 def _intervals(reading: RowReading, cells: RowCells) -> pa.Array:
     cells = reading.require(cells, cells.lengths == _INTERVAL_BYTES, "an interval not of 16 bytes")
-    parts = [
-        pa.array(reading.numbers(cells.starts, "<i4", cells.has)),
-        pa.array(reading.numbers(cells.starts + 4, "<i4", cells.has)),
-        pa.array(reading.numbers(cells.starts + 8, "<i8", cells.has)),
-    ]
+    places = ((0, "<i4"), (4, "<i4"), (8, "<i8"))
+    parts = [pa.array(reading.numbers(cells.starts + at, kind, cells.has)) for at, kind in places]
     return pa.Array.from_buffers(INTERVAL, len(cells), [validity(cells.has)], children=parts)
 
 

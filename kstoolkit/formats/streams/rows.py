@@ -105,15 +105,18 @@ def _split_lists(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) ->
     ``timestamp_ms``.
     """
     row, elements, problems = _elements(values)
-    problems |= _problems_of(keys.take(row))
+    key = keys.take(row)
+    short = key.lengths < _KEY_BYTES
+    problems |= said_of(short, "the key is shorter than the 9 bytes of time and side")
+    side = integers_of(~short, key, 1, at=_SIDE_AT)
+    problems |= said_of((side < 0) | (side > 1), "the key's side is neither 00 nor 01")
     parts = cut_values(elements, wrapping)
     problems |= parts.problems
     first = parts.value.first_bytes()
     wrong = ((first < 0) | (first > 1)) & ~parts.value.is_null
     problems = said_of(wrong, "the element begins with neither side, 00 nor 01") | problems
     good = except_at(problems, len(row))
-    key = keys.take(row)
-    sides = integers_of(good, key, 1, at=_SIDE_AT)
+    sides = np.where(good, side, 0)
     return RowColumns(
         row,
         key,
@@ -137,13 +140,6 @@ def _elements(values: ByteColumn) -> tuple[NDArray[np.intp], ByteColumn, dict[in
     first = run_edges(size)
     problems = {int(first[row]): why for row, why in torn.items()}
     return np.repeat(rows, size), spans(values.data, chain.from_iterable(elements)), problems
-
-
-def _problems_of(keys: ByteColumn) -> dict[int, str]:
-    short = keys.lengths < _KEY_BYTES
-    side = integers_of(~short, keys, 1, at=_SIDE_AT)
-    no_side = said_of((side < 0) | (side > 1), "the key's side is neither 00 nor 01")
-    return said_of(short, "the key is shorter than the 9 bytes of time and side") | no_side
 
 
 Read = TypeVar("Read")
