@@ -35,11 +35,6 @@ class Dated:
     counters: Counters
     changed_ms: NDArray[np.int64]
 
-    @classmethod
-    def empty(cls) -> Dated:
-        """Return none at all."""
-        return cls(Counters.empty(), np.zeros(0, np.int64))
-
     def __len__(self) -> int:
         return len(self.changed_ms)
 
@@ -50,7 +45,7 @@ class Dated:
 
 def _newest(parts: list[Dated]) -> Dated:
     """Return the newest of every key; the parts come in the order that they were written."""
-    parts = [Dated.empty(), *parts]
+    parts = [Dated(Counters.empty(), np.zeros(0, np.int64)), *parts]
     counters, rows = Counters.newest_rows([part.counters for part in parts])
     return Dated(counters, np.concatenate([part.changed_ms for part in parts])[rows])
 

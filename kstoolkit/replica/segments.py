@@ -516,14 +516,10 @@ def segment_state(segment: Segment, window: str, span_ms: range, folder: Path) -
         why = {"sst_bytes": "it is in memory", "disk_bytes": "it is in memory"}
         return SegmentState(*about, None, len(segment), None, None, epoch, batch, why)
     keys, sst_bytes = segment.figures()
-    disk_bytes = _disk_bytes(folder)
-    why = {} if keys is not None else {"bundles": "RocksDB has no estimate"}
-    return SegmentState(*about, str(folder), keys, sst_bytes, disk_bytes, epoch, batch, why)
-
-
-def _disk_bytes(folder: Path) -> int:
     try:
-        return footprint_of(folder).disk_bytes
+        disk_bytes = footprint_of(folder).disk_bytes
     except FileNotFoundError as error:  # expired, or set aside, since it was opened
         message = f"The segment {folder} is gone."
         raise MissingFileError(message, hint="Ask again, or restore the replica.") from error
+    why = {} if keys is not None else {"bundles": "RocksDB has no estimate"}
+    return SegmentState(*about, str(folder), keys, sst_bytes, disk_bytes, epoch, batch, why)

@@ -92,13 +92,6 @@ def _segment_of(kind: Window, start_ms: int) -> int:
     return start_ms - start_ms % segment_length_ms(kind.size_ms)
 
 
-def _window_starts(kind: Window, segment_ms: int, since_ms: int | None) -> range:
-    """Return where the windows of a segment begin, from some window on."""
-    span = segment_span_ms(kind.size_ms, segment_ms)
-    first = span.start + -span.start % kind.every_ms
-    return range(first if since_ms is None else max(first, since_ms), span.stop, kind.every_ms)
-
-
 _START_BYTES = 8
 _LOOK_BACK_MS = 31 * 24 * 3_600_000
 """How long before a moment a session that holds it may have begun; more if who asks says so."""
@@ -401,7 +394,10 @@ class WindowReader(Closing, Viewed):
         since_ms = None if since_ms is None else kind.start_of(since_ms)
         found: list[UserCounts] = []
         for segment_ms in self._opened.starts_ms(kind.size_ms):
-            starts = _window_starts(kind, segment_ms, since_ms)
+            span = segment_span_ms(kind.size_ms, segment_ms)
+            first = span.start + -span.start % kind.every_ms
+            first = first if since_ms is None else max(first, since_ms)
+            starts = range(first, span.stop, kind.every_ms)
             if not starts:
                 continue
             keys = [_key(user, start_ms) for start_ms in starts]
