@@ -110,18 +110,16 @@ class EngineMetrics(Records[StoreMetrics]):
 
         Of caches of the same size that hold nearly the same, one counts.
         """
-        told: list[tuple[float, float]] = []
-        for each in self:
-            values = each.values
-            if "block-cache-usage" not in values:
-                return None
-            told.append((values.get("block-cache-capacity", 0), values["block-cache-usage"]))
+        values = [each.values for each in self]
+        if not values or any("block-cache-usage" not in each for each in values):
+            return None
+        held = ((each.get("block-cache-capacity", 0), each["block-cache-usage"]) for each in values)
         total, before = 0.0, (-1.0, -1.0)
-        for capacity, usage in sorted(told):
+        for capacity, usage in sorted(held):
             is_another = capacity != before[0] or usage > _NEARLY * before[1]
             total += usage if is_another else 0
             before = (capacity, usage)
-        return total if told else None
+        return total
 
 
 _NEARLY = 1.02

@@ -274,12 +274,6 @@ def _every_row() -> ReadOptions:
     return options
 
 
-def _key_after(prefix: bytes) -> bytes | None:
-    """Return the first key after all those with a prefix; None if there can't be one."""
-    shorter = prefix.rstrip(b"\xff")
-    return shorter[:-1] + bytes([shorter[-1] + 1]) if shorter else None
-
-
 _BLOCK = re.compile(r"/(?P<name>\d+\.\w+)(?: offset (?P<at>\d+) size (?P<size>\d+))?")
 _MOST_BLOCKS = 10_000  # that are passed over, before the damage is raised after all
 _LONGEST_KEY_BYTES = 1 << 14
@@ -374,7 +368,8 @@ def _after(handle: Rdict, path: Path, place: Place, low: bytes) -> bytes | None:
         else:
             return failing + b"\0"
         failing += bytes([_last_failing(fails, failing, floor)])
-    return _key_after(failing)
+    shorter = failing.rstrip(b"\xff")  # whose next is the first key after all that begin so
+    return shorter[:-1] + bytes([shorter[-1] + 1]) if shorter else None
 
 
 def _last_failing(fails: Callable[[bytes], bool], before: bytes, floor: int) -> int:

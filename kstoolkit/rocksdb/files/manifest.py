@@ -146,13 +146,10 @@ def _append_record(path: Path, payload: bytes) -> None:
                 file.write(bytes(left))
                 continue
             piece, payload = payload[: left - _HEADER_BYTES], payload[left - _HEADER_BYTES :]
-            file.write(_framed(piece, _KINDS[first, not payload]))
+            typed = bytes([_KINDS[first, not payload]]) + piece
+            checksum = _masked_crc32c(typed).to_bytes(4, "little")
+            file.write(checksum + len(piece).to_bytes(2, "little") + typed)
             first = False
-
-
-def _framed(piece: bytes, kind: int) -> bytes:
-    typed = bytes([kind]) + piece
-    return _masked_crc32c(typed).to_bytes(4, "little") + len(piece).to_bytes(2, "little") + typed
 
 
 _POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed

@@ -247,7 +247,7 @@ def ssts_of(folder: Path, families: Mapping[str, Rdict]) -> Records[Sst]:
     found = [
         _sst(folder / each["name"].lstrip("/"), owners[number], each)
         for each in listed
-        if (number := _number(each["name"])) in owners
+        if (number := int(each["name"].lstrip("/").partition(".")[0])) in owners
     ]
     order = {name: place for place, name in enumerate(families)}
     found.sort(key=lambda each: (order[each.column_family], each.level, each.smallest_key))
@@ -290,10 +290,6 @@ def _owners(families: Mapping[str, Rdict]) -> dict[int, str]:
     }
 
 
-def _number(name: str) -> int:
-    return int(name.lstrip("/").partition(".")[0])
-
-
 def _sst(path: Path, family: str, listed: Mapping[str, Any]) -> Sst:
     told, why = _figures_of(path)
     properties = told.pop("properties", {})
@@ -328,15 +324,12 @@ def _figures_of(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         return {"format_version": version}, dict.fromkeys(silent, error.message.rstrip("."))
     told: dict[str, Any] = {"properties": properties, "format_version": version}
     told |= {name: as_count(properties.get(key)) for name, key in _COUNTS.items()}
-    told |= {name: _text(properties.get(key)) for name, key in _TEXTS.items()}
+    said = {name: properties.get(key, b"").decode(errors="replace") for name, key in _TEXTS.items()}
+    told |= {name: text or None for name, text in said.items()}
     created_s = as_count(properties.get("rocksdb.file.creation.time"))
     told["created_at"] = datetime.fromtimestamp(created_s, UTC) if created_s else None
     silent = [name for name in _OWN_FIGURES if told[name] is None]
     return told, dict.fromkeys(silent, "the file does not say")
-
-
-def _text(value: bytes | None) -> str | None:
-    return value.decode(errors="replace") if value else None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

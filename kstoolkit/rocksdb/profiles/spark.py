@@ -129,25 +129,20 @@ def why_not(name: str, left: Any = None) -> str:
     return why if left is None else f"{why}; it leaves {left!r}"
 
 
-def _is_bounded(profile: OptionSet) -> bool:
+def _bounded(profile: OptionSet) -> dict[str, str]:
+    """Return the settings of one cache that bounds all; none if the profile has no such."""
     if not (profile.block_cache_shared and profile.write_buffer_manager_in_cache):
-        return False
+        return {}
     cache, memtables = profile.block_cache_bytes, profile.write_buffer_manager_bytes
     share = profile.high_pri_pool_ratio
     if not cache or not memtables or share is None or cache % (1 << 20):
-        return False
-    return memtables / cache + share < 1
-
-
-def _bounded(profile: OptionSet) -> dict[str, str]:
-    """Return the settings of one cache that bounds all; none if the profile has no such."""
-    if not _is_bounded(profile):
         return {}
-    cache, memtables = profile.block_cache_bytes or 0, profile.write_buffer_manager_bytes or 0
+    if memtables / cache + share >= 1:
+        return {}
     found = {
         "boundedMemoryUsage": "true",
         "maxMemoryUsageMB": str(cache >> 20),
         "writeBufferCacheRatio": repr(memtables / cache),
-        "highPriorityPoolRatio": repr(profile.high_pri_pool_ratio),
+        "highPriorityPoolRatio": repr(share),
     }
     return {f"{_PREFIX}rocksdb.{key}": value for key, value in found.items()}
