@@ -40,13 +40,13 @@ from .pipeline.dataframes import count_sessions as count_sessions
 from .pipeline.dataframes import count_sliding as count_sliding
 from .pipeline.dataframes import count_windows as count_windows
 from .pipeline.failure import Restart as Restart
-from .pipeline.find import find as find
 from .pipeline.pipeline import Pipeline as Pipeline
 from .pipeline.results import BatchOutput as BatchOutput
 from .pipeline.results import read_counts as read_counts
 from .pipeline.run import Run as Run
 from .pipeline.run import load_run as load_run
 from .pipeline.unless import ask_unless as ask_unless
+from .pipeline.whatif import find as find
 from .pipeline.whatif import what_if as what_if
 from .plots.users import plot_users as plot_users
 from .replica.listening import RestoreHistory as RestoreHistory

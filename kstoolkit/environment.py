@@ -30,7 +30,6 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
 CALM_NUMPY = {"OPENBLAS_NUM_THREADS": "1"}
 """What the environment of a Python needs that imports numpy and multiplies no matrices.
 

@@ -21,7 +21,6 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-
 _UNREADABLE = re.compile(
     r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*") can't be (read|listed): ([^\n]+)\.$""",
     re.MULTILINE,

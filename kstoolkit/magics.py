@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.widgets.panel import Panel
 
-
 _NAMES = ("findings", "memory", "profile", "store")
 _OUT = "out"
 

@@ -14,7 +14,6 @@ Text without a zone is what people type, and all that is printed here is UTC. A 
 one is refused: Python takes it for local time, so it may well have been meant so.
 """
 
-
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE_MS = timedelta(milliseconds=1)
 _FIRST_MS = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // _ONE_MS

@@ -33,7 +33,6 @@ LONGEST_DEFAULT_FLUSH_MS = 600_000
 MOST_COPIES = 1_000
 """Of how many windows an event may be a part: it becomes a counter of each."""
 
-
 _A_DAY_MS = 24 * 3_600_000
 _PIECES = 24
 _SESSION, _UP_TO, _OVER_ALL = "session ", " up to ", " over all actions"

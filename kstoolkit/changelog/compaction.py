@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-
 _LOCK = ".compact.lock"
 _AT_ONCE = 1 << 20  # counts
 NEIGHBOURS = 16

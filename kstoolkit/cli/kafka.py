@@ -19,11 +19,9 @@ from kstoolkit.units import format_count, parse_bytes, parse_duration
 if TYPE_CHECKING:
     from kstoolkit.kafka.broker import Broker
 
-
 FOLDER = optional(
     "DIR", "Where it lives.", "kstoolkit/broker in $XDG_DATA_HOME or ~/.local/share", flag="--dir"
 )
-
 
 PORT = optional(
     "PORT", "Where it listens; fixed by the first start.", "a port that is free", min=1, max=65535

@@ -106,7 +106,6 @@ _DIFF_TO = optional(
     flag="--to",
 )
 
-
 _RETENTION = optional("DURATION", "How long the store keeps rows.", "inferred from its segments")
 _NOW = optional("T", "The moment to count back from.", "that of its newest row")
 _BY = optional(

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.findings.finding import Choice
     from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
 
-
 SHOWN = 20
 
 
@@ -128,7 +127,6 @@ TIME_UNIT = optional(
     None, "What epoch times are counted in.", "told from their size", flag="--time-unit"
 )
 
-
 Format = StrEnum("Format", ["json", "csv", "parquet"])
 
 
@@ -197,7 +195,6 @@ BLOCKS = switch(
     "With --changelog: many counts in one record, a tenth of the bytes; compaction can't fold "
     "them.",
 )
-
 
 BY = optional(
     "PART",

@@ -58,10 +58,8 @@ if TYPE_CHECKING:
     from kstoolkit.findings.finding import Findings
     from kstoolkit.pipeline.run import Run
 
-
 _ROWS_AT_A_TIME = 50_000
 _REAL_SAMPLES = ("wikiticker",)
-
 
 Packing = StrEnum("Packing", ["gzip", "zstd", "none"])
 
@@ -161,7 +159,7 @@ def find(
     """
     from kstoolkit.findings.rulefiles import load_rules  # noqa: PLC0415
     from kstoolkit.findings.rules import DEFAULT_RULES  # noqa: PLC0415
-    from kstoolkit.pipeline.find import find as judged  # noqa: PLC0415
+    from kstoolkit.pipeline.whatif import find as judged  # noqa: PLC0415
 
     chosen = DEFAULT_RULES if rules is None else load_rules(rules) or DEFAULT_RULES
     found = judged(out, chosen)

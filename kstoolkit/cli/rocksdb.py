@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.discovery.discovering import FoundStores
     from kstoolkit.stores.views import HasViews, MemoryInAll, StoreRecords
 
-
 _Row = TypeVar("_Row", bound=Record)
 
 STORE = argument(
@@ -253,7 +252,6 @@ CLIENT_CONFIG = optional(
 PROFILE = optional(
     "NAME", "What its writer opens it with: see kstoolkit profile.", "its OPTIONS file"
 )
-
 
 _POD = size(
     "The memory limit of the pod: what of it is RocksDB's, and which bound fits.",

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.counts import Counted
     from kstoolkit.stores.rows.readable import HasRows
 
-
 _SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, json or void"
 
 _DETAILS = typer.Option(False, "--details", hidden=True)

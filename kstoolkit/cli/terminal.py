@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.errors import KafkaError
 
-
 _Told = TypeVar("_Told")
 
 _WIDEST_CELL = 44

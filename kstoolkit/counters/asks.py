@@ -58,7 +58,8 @@ class Asks:
         ``horizon_ms`` will come any more; state that only such events could need is dropped.
         """
         reached = self._reached(requests)
-        latest = _latest([counters_in(self.blocks, _PASSES), passes])
+        came = Counters.merge([counters_in(self.blocks, _PASSES), passes])
+        latest = came.take(np.append(came.user[1:] != came.user[:-1], True)[: len(came)])
         standing = counters_in(self.blocks, _ASKS)
         spared, cleared = _is_passed(reached, latest), _is_passed(standing, latest)
         asked = reached.take(~spared)
@@ -97,13 +98,6 @@ def moments(time_ms: NDArray[np.int64], users: pa.Array | pa.ChunkedArray) -> Co
     [2, 1]
     """
     return Counters.of(time_ms, users, pa.repeat("", len(users)))
-
-
-def _latest(parts: list[Counters]) -> Counters:
-    merged = Counters.merge(parts)
-    if not len(merged):
-        return merged
-    return merged.take(np.append(merged.user[1:] != merged.user[:-1], True))
 
 
 def _is_passed(windows: Counters, passes: Counters) -> NDArray[np.bool_]:

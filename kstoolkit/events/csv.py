@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.event import Columns
 
-
 _CHUNK_BYTES = 8 << 20
 _HEADER_BYTES = 1 << 20
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-
 Raw = Callable[["NDArray[np.intp]"], list[str]]
 """From row numbers to the raw texts of these records."""
 
@@ -185,7 +184,6 @@ def _rows(texts: pa.DictionaryArray, entries: NDArray[np.bool_], *, if_null: boo
 
 _DAY_MS = 86_400_000
 _CODES = ("no_user", "no_action", "no_time", "bad_time", "future_time", "long_user", "long_action")
-
 
 LIVE_FUTURE_MS = 300_000
 """How far clocks of what is live may be ahead of ours, unless told otherwise."""

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.event import Actions, Columns
 
-
 CHUNK_BYTES = 8 << 20
 LONGEST_LINE_BYTES = 32 << 20
 _NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
@@ -101,11 +100,6 @@ class Lines:
         ]
 
 
-def _shown(line: bytes) -> str:
-    """Return a line as text for people, whatever its bytes are."""
-    return line.removesuffix(b"\r").decode("utf-8", "replace")
-
-
 _FEW_BYTES = 64 << 10
 _MOST_DIGITS = 4_000  # Python turns no longer number into an int
 _TEXT = pa.string()
@@ -164,7 +158,8 @@ def _each_line(
     """Yield each line that holds something, with the object that it is, or why it is none."""
     for line in chunk.split(b"\n"):
         if line.strip() or len(line) > longest_bytes:
-            yield _shown(line), _record_or_why(line, columns, longest_bytes)
+            shown = line.removesuffix(b"\r").decode("utf-8", "replace")  # whatever its bytes are
+            yield shown, _record_or_why(line, columns, longest_bytes)
 
 
 def _record_or_why(text: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any] | str:

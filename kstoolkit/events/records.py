@@ -234,7 +234,6 @@ def _as_one(lines: pa.Array) -> bytes:
 
 _TEXT: dict[str, Callable[[pa.Table], Iterator[bytes]]] = {"json": _json_lines, "csv": _csv}
 
-
 _ROWS = 20_000
 
 

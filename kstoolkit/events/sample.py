@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-
 _SAMPLE = simulate(
     event_count=80_000,
     users=1_200,

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-
 _MINUTE_MS, _DAY_MS = 60_000, 86_400_000
 _A_DAY_MORE = 1.1
 _OF_A_SERVICE = 1000  # events an hour
@@ -314,7 +313,6 @@ MACHINES = {
     "service": ("service", 2000, _Kind(_service, is_account=True)),
 }
 """Labelled accounts that are not abnormal: in which world, one for how many users, and how."""
-
 
 _MIDDLE = (20, 2)
 """Users who go astray are among the busier half, but not among the busiest twentieth."""

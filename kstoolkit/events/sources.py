@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kstoolkit.events.times import TimeUnit
     from kstoolkit.units import Duration
 
-
 _LONGEST_NAME_BYTES = 60  # as part of a folder's name, each may become three
 
 

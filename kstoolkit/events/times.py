@@ -70,10 +70,7 @@ _OF_LOGS = (
     r"(?P<clock>\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?) ?(?P<zone>[+-]\d{2}:?\d{2}|[A-Za-z]*)"
     r"\]?(?: \([^()]*\))?$"
 )
-_MONTHS = (
-    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
-    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
-)
+_MONTHS = (*("Jan", "Feb", "Mar", "Apr", "May", "Jun"), *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"))
 _MIDNIGHT = r"^(?P<day>\d{4}-\d{2}-\d{2})[Tt ]24(?P<rest>:00(?::00(?:[.,]0+)?)?(?:[^\d:.,].*)?)$"
 _COMMA = r"^(\d{4}-.*:\d{2}),(\d+.*)$"
 _APART = r"^(\d{4}-.*\d) ([+-]\d{2}:?\d{2})$"

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kstoolkit.events.event import Limits
     from kstoolkit.events.times import TimeUnit
 
-
 _CONFIG_FILE = "KSTOOLKIT_KAFKA_CONFIG"
 """The environment variable that names a file with settings of the connection."""
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-
 _LN_2 = 0.6931471805599453
 _SERIES_TERMS = 15  # the series' argument is at most 1/3, so that these reach double precision
 

@@ -109,7 +109,6 @@ if TYPE_CHECKING:
     _Law = dict[str, Floats | Integers]
     """Columns of LASTING_SCHEMA by name."""
 
-
 _VERSION, _EARLIER = 2, 1
 _BLOCK = "block of baselines"
 _DAMAGED = "They are damaged; restore them from a copy."

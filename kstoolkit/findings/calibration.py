@@ -31,13 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.baselines import Baselines
-from kstoolkit.findings.finding import (
-    FINDINGS_SCHEMA,
-    KEY,
-    as_stored,
-    newest_rows,
-    with_column,
-)
+from kstoolkit.findings.finding import FINDINGS_SCHEMA, KEY, as_stored, newest_rows, with_column
 from kstoolkit.findings.lasting import AS_IS, LASTING_SCHEMA, NEWCOMERS, NEWCOMERS_SCHEMA
 from kstoolkit.findings.peers import (
     FACTS_SCHEMA,

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from kstoolkit.findings.peers import Flags, Floats, Integers
     from kstoolkit.moments import Moment
 
-
 ORDINARY = ("nightly-job", "service", "known")
 """Kinds of labels that are not abnormal: what is found of them is a false alarm."""
 

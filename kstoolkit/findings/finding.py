@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),

@@ -35,7 +35,6 @@ from kstoolkit.findings.tails import log_upper_tail
 if TYPE_CHECKING:
     from kstoolkit.findings.peers import Floats, Integers
 
-
 RISING, AS_IS = 3, 4
 """Beside histories of cells: surprise at a level that rises, and such as is worth what it says."""
 

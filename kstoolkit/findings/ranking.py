@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from kstoolkit.findings.peers import Flags, Floats, Integers
     from kstoolkit.windows import Window
 
-
 _ALIKE = 99
 """With so many others of similar volume a user is compared, if there are so many at all."""
 

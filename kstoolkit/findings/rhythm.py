@@ -40,7 +40,6 @@ import numpy as np
 if TYPE_CHECKING:
     from kstoolkit.findings.peers import Flags, Floats, Integers, Waves
 
-
 _DAY_MS = 86_400_000
 _FEWEST_DAYS, _FEWEST_A_DAY = 2, 4
 _LEAST_GAIN, TOO_FEW = 3, 2

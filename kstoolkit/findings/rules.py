@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kstoolkit.moments import Moment
     from kstoolkit.units import Duration
 
-
 _LARGEST = (1 << 63) - 1
 _ALARMS_A_DAY = 5.0
 _DIFFERENT, _FEWEST_ITEMS = "different ", 5
@@ -564,7 +563,6 @@ Rule = Looking | Exempt | Budget
 
 DEFAULT_RULES: tuple[Rule, ...] = (Unusual("1 hour", false_alarms_per_day=5),)
 """What is looked for unless you say otherwise."""
-
 
 By = tuple[str, ...] | None
 """By which parts of an action a rule looks at counts; ``None`` is each action on its own."""

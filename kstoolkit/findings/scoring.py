@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from kstoolkit.findings.peers import Flags, Floats, Integers, Waves
     from kstoolkit.findings.rules import Looking, RulesOn
 
-
 _DAY_MS = 86_400_000
 
 FIRST, YOUNG, KNOWN = range(3)

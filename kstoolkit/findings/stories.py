@@ -26,14 +26,7 @@ from kstoolkit.findings.finding import (
     with_column,
 )
 from kstoolkit.findings.peers import codes_in, encoded, integers, places
-from kstoolkit.findings.rules import (
-    Distinct,
-    bys_on,
-    check_windows,
-    exempted,
-    of_parts,
-    rules_on,
-)
+from kstoolkit.findings.rules import Distinct, bys_on, check_windows, exempted, of_parts, rules_on
 from kstoolkit.findings.scoring import score
 from kstoolkit.formats.actions import chosen, parts_in, with_parts
 from kstoolkit.windows import Session, as_window
@@ -44,7 +37,6 @@ if TYPE_CHECKING:
     from kstoolkit.findings.peers import Flags, Integers
     from kstoolkit.findings.rules import By, Rule
     from kstoolkit.windows import Window
-
 
 _NEVER_MS, _FOREVER_MS = -(1 << 62), 1 << 62
 _ORDER = ("window_start_ms", "window_ms", "rule", "user", "action")

@@ -77,7 +77,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.peers import Flags, Floats, Integers, Waves
 
-
 _HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 """Bernoulli terms of Stirling's series: enough for 1e-16 where the argument is 10 or more."""

@@ -31,11 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from google.protobuf import (  # type: ignore[import-untyped] # ships no types
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-)
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped] # ships no types
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # ships no types
 
 from kstoolkit.errors import FormatError

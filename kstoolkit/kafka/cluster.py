@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.units import Duration
 
-
 ANSWER_SECONDS = 10.0  # how long an answer may take
 
 

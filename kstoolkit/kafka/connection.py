@@ -38,7 +38,6 @@ from kstoolkit.events.topics import text_of, without_servers
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
 _OLD_FORM = re.compile(r"-----BEGIN (RSA|EC) PRIVATE KEY-----")
 
 

@@ -41,7 +41,6 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-
 _REPOSITORY = "KSTOOLKIT_MAVEN_REPOSITORY"
 """The environment variable for the URL of another Maven repository than the public one."""
 

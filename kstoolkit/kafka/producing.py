@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     RecordTimes = NDArray[np.int64]
 
-
 _PATIENCE_MS = 300_000
 _PATIENCE = ("delivery.timeout.ms", "message.timeout.ms")
 """One setting: as Java's client calls it, and as librdkafka does."""
@@ -538,8 +537,10 @@ def produce(
     what = _outgoing(
         events, event_time=event_time, user=user, file_format=format, time_unit=time_unit
     )
+    looks = {"desc": "producing", "unit": " records", "unit_scale": True, "dynamic_ncols": True}
+    is_hidden = None if progress is None else not progress
     with (
-        _bar(progress) as bar,
+        tqdm(**looks, disable=is_hidden, file=sys.stderr, leave=False) as bar,
         Sender(address, settings, tell=tell, shown=lambda n: bar.update(n - bar.n)) as sender,
     ):
         cluster = Cluster(address.bootstrap, settings)
@@ -565,12 +566,6 @@ def produce(
         failures=dict(sender.failures),
         maybe_twice=maybe_twice,
     )
-
-
-def _bar(progress: bool | None) -> tqdm:  # noqa: FBT001 - whether to show it, or as it is fit
-    looks = {"desc": "producing", "unit": " records", "unit_scale": True, "dynamic_ncols": True}
-    is_hidden = None if progress is None else not progress
-    return tqdm(**looks, disable=is_hidden, file=sys.stderr, leave=False)
 
 
 def _send(sender: Sender, records: RawRecords, record_ms: RecordTimes, pace: Pace | None) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.cluster import Cluster
 
-
 _MESSAGES = 10_000  # asked for at once
 
 

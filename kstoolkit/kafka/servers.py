@@ -26,7 +26,6 @@ from kstoolkit.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-
 _CLIENT = b"kstoolkit"
 _API_VERSIONS = (18, 0, b"")
 _METADATA_OF_NO_TOPIC = (3, 1, b"\0\0\0\0")

@@ -339,10 +339,7 @@ def _subtopology(task: str) -> str:
 
 
 def _much(
-    rows: Sequence[Instance],
-    values: Sequence[int | None],
-    what: str,
-    shown: Callable[[int], str],
+    rows: Sequence[Instance], values: Sequence[int | None], what: str, shown: Callable[[int], str]
 ) -> Iterator[str]:
     """Return who has much more than its share, if that of each is known."""
     known = [each for each in values if each is not None]

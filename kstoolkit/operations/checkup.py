@@ -684,10 +684,7 @@ def _filling(change: _Change, free: int) -> Iterator[Step]:
     yield Step(
         "disk full within a day",
         f"as stores grow at present, their disk is full in {format_span(full_ms / 1_000)}",
-        (
-            f"free_bytes: {format_bytes(free)}",
-            f"their files grew: {format_bytes(grown)} in {span}",
-        ),
+        (f"free_bytes: {format_bytes(free)}", f"their files grew: {format_bytes(grown)} in {span}"),
         "give the disk more room; of each store that grows, kstoolkit growth says why",
         f"{_WIKI}/RocksDB-FAQ",
         is_urgent=True,

@@ -29,7 +29,6 @@ from kstoolkit.units import format_bytes, parse_duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-
 _MOST_BYTES = 64 << 20
 _FORM = "Give what jmx_prometheus_javaagent serves, at http://host:port/metrics, or a file of it."
 _GROUP = re.compile(

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
     from kstoolkit.units import Duration
 
-
 HEADER = (
     *("topic", "partition", "position", "end", "lag", "lag in time"),
     *("read a second", "arriving a second", "caught up in"),

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     Asked = Callable[[Sequence[Hashable]], Mapping[Any, Answer]]
     Told = dict[str, dict[str, float]]
 
-
 _VALUE, _FAILURE = "value", "failure"  # the fields of a column of answers
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 """What Arrow raises of a value that is not of a type."""

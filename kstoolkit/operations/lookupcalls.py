@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     Ask = Callable[[list[Any]], Mapping[Any, Any] | Awaitable[Mapping[Any, Any]]]
     Flight: TypeAlias = "asyncio.Task[dict[Hashable, Answer]]"
 
-
 OnError = Literal["dead_letter", "skip", "default"]
 
 

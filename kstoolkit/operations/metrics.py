@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
     Figures: TypeAlias = "RunCollector | ReplicaCollector"
 
-
 _SECOND_MS = 1_000
 
 

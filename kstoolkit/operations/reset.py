@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import Settings
     from kstoolkit.windows import Window
 
-
 HEADER = ("topic", "partition", "position", "new position", "read again", "skipped")
 
 

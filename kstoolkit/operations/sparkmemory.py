@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-
 _ADDED = ("heap_committed_bytes", "non_heap_committed_bytes", "direct_bytes", "rocksdb_bytes")
 _IN_DIRECT = "here netty takes its memory from direct buffers, and direct_bytes has it"
 

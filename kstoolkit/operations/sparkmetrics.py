@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.batches import MicroBatch
 
-
 Labels = tuple[tuple[str, str], ...]
 Value: TypeAlias = "float | Mapping[Labels, float]"
 
@@ -155,7 +154,6 @@ _SPARKS_OWN = (
 
 _FIGURES = (*_STREAMS_METRICS, *_SPARKS_OWN)
 """What there is for each operator. What Spark tells of each store and partition is left out."""
-
 
 _STATE = {
     "state_rows": ("numRowsTotal", "Rows in the state."),

@@ -105,11 +105,7 @@ def topic_of_run(
 
 
 def counts_of_run(
-    topic: KafkaChangelog,
-    path: str | os.PathLike[str],
-    *,
-    window_ms: int | None,
-    counted: Counted,
+    topic: KafkaChangelog, path: str | os.PathLike[str], *, window_ms: int | None, counted: Counted
 ) -> Readable:
     """Return the latest counts of a run whose changelog is a topic, as rows.
 

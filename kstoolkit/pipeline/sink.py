@@ -106,7 +106,6 @@ _CHANGELOG, _FINDINGS, _REJECTED, _OUTBOX = "changelog", "findings", "dead_lette
 _KINDS = (_FINDINGS, _REJECTED, STATISTICS_FOLDER, _CHANGELOG)
 """The folders of a run, in the order in which a batch is marked in them."""
 
-
 _OF_ALL = ["view", "known"]
 _EVERYONE_NAME, _PENDING = "part-everyone.parquet", "part-pending-"
 

@@ -137,7 +137,10 @@ class RunStatus(Viewed):
             ("waiting", self._waiting()),
             ("backlog", f"unknown ({NO_BATCH})" if newest is None else _by_window(newest.backlog)),
             ("late", _by_window(self.late)),
-            ("dead letters", _by_name(dead)),
+            (
+                "dead letters",
+                ", ".join(f"{name} {format_count(n)}" for name, n in dead.items() if n) or "none",
+            ),
             ("findings reported", format_count(self.findings)),
             ("state rows", self._held("state_rows", format_count)),
             ("state memory", self._held("memory_bytes", format_bytes)),
@@ -215,11 +218,6 @@ def _parts_text(batch: MicroBatch) -> str:
     whole = f"{batch.seconds:,.2f} s, {format_count(batch.events)} events"
     in_all = f"{sum(batch.parts_seconds.values()):,.2f} s with all around it ({told})"
     return f"{whole}; {in_all if told else 'with all around it unknown: only its process knows'}"
-
-
-def _by_name(counts: dict[str, int]) -> str:
-    told = [f"{name} {format_count(number)}" for name, number in counts.items() if number]
-    return ", ".join(told) or "none"
 
 
 def _by_window(counts: dict[str, int]) -> str:
@@ -455,9 +453,7 @@ class RunWatch:
             return replace(told, state=told.state or self._kept(folder))
         spent = {name: ms / 1000 for name, ms in progress["durationMs"].items()}
         return replace(
-            told,
-            parts_seconds=_parts(spent) if spent else {},
-            state=StateSize.of(progress),
+            told, parts_seconds=_parts(spent) if spent else {}, state=StateSize.of(progress)
         )
 
     def _kept(self, folder: Path) -> StateSize | None:

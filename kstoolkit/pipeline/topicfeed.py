@@ -71,7 +71,6 @@ _SHOWN = 3
 _MOST_FOUND = 20
 """If there are more, it is not single records that are at fault."""
 
-
 Ranges = dict[int, tuple[int, int]]
 """Of each partition, the first offset, and the one after the last."""
 
@@ -156,15 +155,10 @@ def with_limit(
         return topic
     told = told_after(folder, columns=("batch_ms", "seconds", "events"))
     done = [(batch.events, batch.seconds) for batch in told[-_BATCHES:]]
-    most = records_per_batch(done, trigger_ms, _memory_bytes(spark))
+    is_local = str(spark.sparkContext.master).startswith("local")
+    memory = memory_bytes() if is_local else executors_memory_bytes(spark)
+    most = records_per_batch(done, trigger_ms, memory)
     return replace(topic, max_records_per_batch=most)
-
-
-def _memory_bytes(spark: SparkSession) -> int | None:
-    """Return what those who count may take together: this machine, or the executors there are."""
-    if str(spark.sparkContext.master).startswith("local"):
-        return memory_bytes()
-    return executors_memory_bytes(spark)
 
 
 def topic_feed(

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.records import Records
 
-
 _LONGEST_LINE = 110  # characters that fit the width of a figure
 _FULL_INCHES = 5.5  # how wide the Axes of a new figure are before anything stands beside them
 _LEAST, _SIDE = 16, 20

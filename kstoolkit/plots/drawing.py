@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-
 _DRAWN_BY: dict[str, str] = {
     "Records[Records]": "axes.plot_nothing",
     "Finding": "users.plot_finding",
@@ -77,8 +76,8 @@ _DRAWN_BY: dict[str, str] = {
     "Records[Moment]": "lab.plot_moments",
     "Moment": "lab.plot_moment",
     "Records[LevelWork]": "lab.plot_level_work",
-    "Profile": "profiles.plot_profile",
-    "Records[OptionDifference]": "profiles.plot_difference",
+    "Profile": "lab.plot_profile",
+    "Records[OptionDifference]": "lab.plot_difference",
 }
 """The function of each class, as ``module.function`` in this package.
 

@@ -22,12 +22,7 @@ from kstoolkit.plots.axes import (
     shown,
     wrapped,
 )
-from kstoolkit.plots.marks import (
-    Bar,
-    BarPart,
-    draw_bars,
-    name_rows,
-)
+from kstoolkit.plots.marks import Bar, BarPart, draw_bars, name_rows
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK
 from kstoolkit.records import counted
 from kstoolkit.units import format_bytes
@@ -43,7 +38,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.summary import StoreSummary
 
     Style = dict[str, Any]
-
 
 _MOST_ROWS = 40
 

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     Event = Flush | Compaction | Stall | LoggedError | StatsDump
     Style = dict[str, Any]
 
-
 _OF_LEVELS = ("size_bytes", "num_files", "compaction_s", "num_compactions", "write_amplification")
 _OF_STORE = (
     "stalled_s",

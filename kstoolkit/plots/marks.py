@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Style = dict[str, Any]
 
-
 _MOST_BARS = 500
 MOST_MARKERS = 50
 
@@ -558,6 +557,5 @@ def look_of(number: int) -> Style:
 
 UNKNOWN: Style = {"facecolor": "none", "hatch": UNKNOWN_HATCH, "edgecolor": INK, "linewidth": 0.6}
 """How what is unknown looks: grey hatches, no fill."""
-
 
 MOST_ROWS = 30  # more rows than this can't be read; whoever draws more says which are left out

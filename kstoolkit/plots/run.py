@@ -9,23 +9,8 @@ from matplotlib.ticker import FuncFormatter
 
 from kstoolkit.events.event import REASONS
 from kstoolkit.pipeline.batches import NOT_KEPT
-from kstoolkit.plots.axes import (
-    empty,
-    few_of,
-    in_counts,
-    in_seconds,
-    new_axes,
-    shown,
-)
-from kstoolkit.plots.marks import (
-    MOST_ROWS,
-    Bar,
-    BarPart,
-    Steps,
-    Strip,
-    draw_bars,
-    draw_strips,
-)
+from kstoolkit.plots.axes import empty, few_of, in_counts, in_seconds, new_axes, shown
+from kstoolkit.plots.marks import MOST_ROWS, Bar, BarPart, Steps, Strip, draw_bars, draw_strips
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK, PARTS
 from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count
@@ -44,7 +29,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     _Printed = Callable[[float], str]
-
 
 _SEVERAL = 4
 _MOST_BARS = 400

@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-
 _HOUR_MS = 3_600_000
 _ENGINES = ("kafka-streams", "spark", "kstoolkit", "rocksdb")
 
@@ -328,11 +327,7 @@ def _draw_sizes(axes: Axes, name: str, sizes_bytes: Integers, notes: list[str]) 
     captioned(axes, seen, x="key and value of a row", y="rows", notes=notes)
 
 
-_CHANGES = (
-    ("added", "+", EXPECTED),
-    ("removed", "-", FLAGGED),
-    ("changed", "~", COUNTED),
-)
+_CHANGES = (("added", "+", EXPECTED), ("removed", "-", FLAGGED), ("changed", "~", COUNTED))
 
 
 def plot_store_diff(diff: StoreDiff, *, ax: Axes | None = None) -> Axes:

@@ -2,7 +2,8 @@
 
 A card tells all incidents of a user, or of a campaign, what deserves a look most first; the counts
 of the foremost one's action around them, at every level; and, folded on a screen, the windows that
-they were found in. What was merged is told with what it is part of.
+they were found in. What was merged is told with what it is part of. A part of a page that has
+findings alone, or one of them, is made here as well.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.findings.finding import LONGER, Findings, too_long
+from kstoolkit.findings.finding import LONGER, Findings, chance, ends_ms, evidence, too_long
 from kstoolkit.findings.incidents import CERTAINTIES, OPEN
-from kstoolkit.markup import Html, element, isolated, joined, sentence
+from kstoolkit.markup import Html, element, isolated, joined, sentence, text
 from kstoolkit.pipeline.story import user_history
 from kstoolkit.records import counted
-from kstoolkit.report.findings import evidence_table
-from kstoolkit.report.page import Section, joint, living
+from kstoolkit.report.figures import plotted
+from kstoolkit.report.frames import line
+from kstoolkit.report.page import ReportPart, Section, joint, living
 from kstoolkit.report.strips import Axis, pills, strips
-from kstoolkit.report.tables import LONGEST_IN_TABLE, announced, facts, moment, nothing
+from kstoolkit.report.tables import LONGEST_IN_TABLE, announced, facts, moment, nothing, table
 from kstoolkit.units import format_count
 from kstoolkit.views.findings import People
 from kstoolkit.views.findings import strips as moving
@@ -41,6 +43,79 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import Settings
     from kstoolkit.report.page import Ids, Span
+
+SHOWN = 20
+"""Incidents, findings, users and raw records on a page: what one person looks at in one sitting."""
+_NO_FINDINGS = nothing("No findings: no count crossed the line of any rule.")
+_COLUMNS = ("No.", "User", "Action", "Window, UTC", "Count", "Expected", "Chance")
+
+
+def findings_part(findings: Findings, ids: Ids, limit: int | None) -> ReportPart:
+    """Return what the page says of findings: the first ``limit``, most abnormal first."""
+    key, heading = ids.new("findings"), text("Findings")
+    if not len(findings):
+        section = Section(key=key, heading=heading, body=joined(line(findings), _NO_FINDINGS))
+        return ReportPart(title="Findings", section=section)
+    shown = list(findings.top(SHOWN if limit is None else limit))
+    told = element("ol", *(element("li", _said(each)) for each in shown))
+    rows = [(text(str(number)), *_cells(each)) for number, each in enumerate(shown, 1)]
+    at_a_glance = table(_caption(len(shown), len(findings)), _COLUMNS, rows, numbers={0, 4})
+    body = joined(line(findings), plotted(findings, key), at_a_glance, told)
+    starts = findings.table["window_start_ms"]
+    first = pc.min(starts).as_py()
+    last = pc.max(ends_ms(findings.table)).as_py()
+    section = Section(key=key, heading=heading, body=body)
+    return ReportPart(title="Findings", section=section, span_ms=(first, last))
+
+
+def finding_part(finding: Finding, ids: Ids, _limit: int | None) -> ReportPart:
+    """Return what the page says of one finding: its sentence, its plot, its evidence."""
+    key = ids.new("finding")
+    heading = joined(isolated(finding.user), " · ", isolated(finding.what))
+    told = facts((what, isolated(said, 300)) for what, said in evidence(finding))
+    body = joined(element("p", _said(finding)), plotted(finding, key), told)
+    return ReportPart(
+        title=f"{finding.user} · {finding.what}",
+        section=Section(key=key, heading=heading, body=body),
+        span_ms=(finding.window_start_ms, finding.window_end_ms),
+    )
+
+
+def _caption(shown: int, total: int) -> str:
+    return f"{announced(shown, total, 'findings')}, most abnormal first."
+
+
+def _windows_table(shown: Sequence[Finding], total: int) -> Html:
+    """Return the findings of one user as a table, a row each; and of which rule, if of several."""
+    heads, rows = [*_COLUMNS[2:]], [[*_cells(each)[1:]] for each in shown]
+    if len({each.rule for each in shown}) > 1:
+        heads.append("Rule")
+        rows = [[*row, isolated(each.rule)] for row, each in zip(rows, shown, strict=True)]
+    return table(_caption(len(shown), total), heads, rows, numbers={2})
+
+
+def _said(finding: Finding) -> Html:
+    return sentence(finding.sentence, finding.user, *finding.values())
+
+
+def _cells(finding: Finding) -> Sequence[Html]:
+    start = moment(finding.window_start_ms, zone="")
+    return (
+        isolated(finding.user, LONGEST_IN_TABLE),
+        isolated(finding.what, LONGEST_IN_TABLE),
+        element("span", start, ", ", finding.window, class_="whole" * (finding.window_ms > 0)),
+        text(format_count(finding.count)),
+        isolated(finding.expected),
+        isolated(_chance(finding)),
+    )
+
+
+def _chance(finding: Finding) -> str:
+    if finding.kind == LONGER:
+        return f"unknown ({too_long(finding)})"
+    if finding.ceiling is not None:
+        return f"unknown (ceiling {format_count(finding.ceiling)})"
+    return chance(finding.log10_probability)
 
 
 _NO_INCIDENTS = nothing("No incidents: no count crossed the line of any rule.")
@@ -206,7 +281,7 @@ def _evidence(story: Story, rank: str | None) -> Html:
     if rank is not None:
         told[0].append(("by score", rank))
     about = [facts((what, isolated(said, 300)) for what, said in each) for each in told]
-    windows = [evidence_table(list(every.top(20)), len(every))] if len(every) > 1 else []
+    windows = [_windows_table(list(every.top(20)), len(every))] if len(every) > 1 else []
     return element("details", element("summary", "Evidence"), *about, *windows)
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 _COLORS = {*palette.PARTS, *(color for color, *_ in palette.LINES)}
 _VARIABLES = {color: f"var(--c{color[1:]})" for color in _COLORS}
 _VARIABLES |= {palette.COUNTED: "var(--counted)", palette.EXPECTED: "var(--expected)"}

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.report.page import Span
 
-
 SHOWN_ROWS = 50
 """Rows of a table: what one person looks at; files are for more."""
 

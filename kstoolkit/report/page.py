@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.views.parts import Part
 
-
 NO_HTML = Html()
 LONGEST_TITLE = 200
 Span = tuple[int, int]

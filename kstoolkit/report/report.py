@@ -29,16 +29,9 @@ from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, 
 from kstoolkit.operations.checkup import Checkup, checkup
 from kstoolkit.records import Record, Records, counted
 from kstoolkit.replica.windowstore import WindowReader
+from kstoolkit.report.cards import finding_part, findings_part
 from kstoolkit.report.figures import figure_of, plotted, titles, whole
-from kstoolkit.report.findings import finding_part, findings_part
-from kstoolkit.report.frames import (
-    frame_span,
-    grid_of,
-    line,
-    record_part,
-    records_part,
-    rows_part,
-)
+from kstoolkit.report.frames import frame_span, grid_of, line, record_part, records_part, rows_part
 from kstoolkit.report.page import (
     NO_HTML,
     Ids,

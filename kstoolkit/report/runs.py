@@ -23,8 +23,7 @@ from kstoolkit.findings.rules import DEFAULT_RULES, shared
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
 from kstoolkit.pipeline.run import sampled_letters
 from kstoolkit.records import counted
-from kstoolkit.report.cards import cards, legend, look, stories_of
-from kstoolkit.report.findings import SHOWN
+from kstoolkit.report.cards import SHOWN, cards, legend, look, stories_of
 from kstoolkit.report.page import Origin, ReportPart, Section, keyed
 from kstoolkit.report.tables import (
     LONGEST_IN_TABLE,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import Settings
     from kstoolkit.report.page import Ids
-
 
 _FRAMES = {"frame", "staged"}
 """Feeds whose events came from a DataFrame, rather than from files."""

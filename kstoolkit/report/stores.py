@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.stores.views import HasViews
 
-
 _MOST_MEASURED_BYTES = 256 << 20
 """Of a larger store, a report does not read all rows: that is ``kstoolkit growth``'s."""
 

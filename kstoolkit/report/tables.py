@@ -20,7 +20,6 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-
 LONGEST_IN_TABLE = 32
 """Characters of a name in a table; whole names stand beside it."""
 WIDE_CELL = 28

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
-
 _Opened = TypeVar("_Opened", bound=Store)
 _ATTEMPTS = 10
 _PAUSE_S = 0.05

@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
 
-
 _NAMED = 5  # column families in its representation
 
 
@@ -208,11 +207,7 @@ class Store(Closing, LetsGo):
             return value
 
     def iter_rows(
-        self,
-        *,
-        cf: str | None = None,
-        prefix: bytes = b"",
-        start: bytes | None = None,
+        self, *, cf: str | None = None, prefix: bytes = b"", start: bytes | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and values in the order of the keys, however many there are.
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import SerdeLike
     from kstoolkit.units import Duration
 
-
 _LONGEST_MS = 253_402_300_799_999  # from 1970 to the end of the year 9999
 
 OpenedStore = StateStore | SegmentedStore | ReplicaLevel | SparkStore

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.rocksdb.store import Store
 
-
 _Row = TypeVar("_Row", bound=Record)
 
 _DIFFERS = "it is not the same of all stores"
@@ -259,7 +258,9 @@ def summary_in_all(path: Path, each: Mapping[str, StoreSummary]) -> StoreSummary
     """Return some stores at a glance: figures on disk summed, what is said of them each once."""
     rows = list(each.values())
     sums: dict[str, Any] = {name: known_total(getattr(row, name) for row in rows) for name in _SUMS}
-    sums |= {name: ", ".join(_kinds(rows, name)) or None for name in _TEXTS}
+    for name in _TEXTS:
+        kinds = dict.fromkeys(text for row in rows if (text := getattr(row, name)))
+        sums[name] = ", ".join(kinds) or None
     whys = {name: why for row in reversed(rows) for name, why in row.unknown.items()}
     whys |= {"num_levels_used": _OF_EACH, "table_readers_bytes": "not all are open at once"}
     sums |= {"tombstone_density": density(sums["num_deletions"], sums["num_entries"])}
@@ -331,8 +332,3 @@ def writes_in_all(each: Sequence[StoreLog]) -> WriteAmplification:
     for log in each:
         done += [*log.flushes(), *log.compactions()]
     return write_amplification(done, untold)
-
-
-def _kinds(rows: Iterable[Record], name: str) -> list[str]:
-    """Return the texts that records tell by a name, each once."""
-    return list(dict.fromkeys(text for row in rows if (text := getattr(row, name))))

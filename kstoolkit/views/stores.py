@@ -153,7 +153,10 @@ class StoreTree:
 def _below(stores: Sequence[FoundStore], depth: int, root: Path) -> Iterator[Node]:
     """Yield the lines of a tree; what has no name of its own is called from ``root`` on."""
     if not stores or depth == len(_groups(stores[0])):
-        yield from (Node(_name(each), depth, (each,), each.path) for each in stores)
+        for each in stores:
+            in_part = each.engine == "spark" and each.partition is not None
+            part = f", partition {each.partition}" if in_part else ""
+            yield Node(f"{each.store}{part}", depth, (each,), each.path)
         return
     for name, group in groupby(stores, key=lambda each: _groups(each)[depth]):
         together = tuple(group)
@@ -189,11 +192,6 @@ def _order(found: FoundStore) -> tuple[str | int, ...]:
     in_order = int(length) if length.isdecimal() else 0
     within = (in_order, found.store, part, found.path)
     return found.engine, whose, found.topology or "", *place, *within
-
-
-def _name(found: FoundStore) -> str:
-    in_part = found.engine == "spark" and found.partition is not None
-    return f"{found.store}, partition {found.partition}" if in_part else found.store
 
 
 def _opened_as_one(stores: tuple[FoundStore, ...], depth: int) -> str | None:

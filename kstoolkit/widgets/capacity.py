@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.capacity import CapacityPlan
     from kstoolkit.views.parts import Part
 
-
 _PLACES = ("rate", "told", "said", "needed", "courses", "savings", "terms")
 _POWERS = [step / 6 for step in range(-12, 13)]
 """Rates that are planned, in powers of ten of the plan's."""
@@ -93,7 +92,12 @@ class CapacityPanel(Panel):
         tiles[[*plan.needed].index(plan.limit)] |= {"note": "what decides"}
         rates = [(each, format_count(each)) for each in sorted({*self._rates, rate})]
         steps = [
-            (each.step, _few(each.operations), format_count(ceil(each.stores)), each.formula)
+            (
+                each.step,
+                f"{each.operations:,.3g}" if each.operations >= _LEAST else f"under {_LEAST}",
+                format_count(ceil(each.stores)),
+                each.formula,
+            )
             for each in plan.savings
         ]
         rows = [(each.section, each.term, each.text, each.how) for each in plan.terms]
@@ -112,10 +116,6 @@ class CapacityPanel(Panel):
         told = f"{format_count(self.plan.given['rate'])} events a second"
         machines = counted(self.plan.machines, "machines")
         return f"CapacityPanel({told}: {machines}, by {self.plan.limit})"
-
-
-def _few(operations: float) -> str:
-    return f"{operations:,.3g}" if operations >= _LEAST else f"under {_LEAST}"
 
 
 def _table(

@@ -14,7 +14,6 @@ from kstoolkit.records import Viewed
 if TYPE_CHECKING:
     from kstoolkit.widgets.panel import Panel
 
-
 _RUN = "kstoolkit.pipeline.run.Run"
 _FINDINGS = "findings.FindingsPanel"
 _STORES = "stores.StorePanel"

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     Course = list[list[Moment]]
 
-
 _PLACES = (
     *("workload", "profiles", "run", "said", "least", "courses", "step", "levels", "trials"),
 )

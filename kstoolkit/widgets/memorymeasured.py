@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.operations.sparkmemory import SparkMemory
 
-
 _Bar = tuple[str, str, list[tuple[str, float, str]]]
 """What a bar is of, its size as a text, and its parts: name, size, text."""
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.views.parts import Part
 
-
 FIRST_LOOK_SECONDS = 0.25
 """How long a cell may wait, so that its saved picture shows more than that it is being read."""
 
@@ -164,7 +163,6 @@ _STYLE = """
 .kst-static caption { text-align: left; white-space: nowrap; }
 .kst-panel :focus-visible { outline: 2px solid #0072b2; outline-offset: 1px; }
 """
-
 
 _FACE = """
 export default { render({ model, el }) {

@@ -19,7 +19,6 @@ from kstoolkit.widgets.panel import Face, Panel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 _WRITTEN: dict[str, Callable[[Profile], str]] = {
     "rocksdict": python_source,
     "Spark": lambda profile: str(profile.to_spark_conf()),

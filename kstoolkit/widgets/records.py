@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.records import Viewed
     from kstoolkit.views.parts import Part
 
-
 _NARROW_INCHES, _HIGHER_INCHES = 4.2, 0.3  # titles take more lines
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.status import RunStatus
     from kstoolkit.views.parts import Part
 
-
 _COLUMNS = (
     ("badge", "every", "buttons", "said", "tiles", "figures"),
     ("people", "incident", "letters", "samples"),

@@ -65,10 +65,7 @@ def test_what_decides_is_told_at_each_rate_by_slider_by_arrows_and_by_a_click(
 
 @pytest.mark.parametrize("page_is", PAGES)
 def test_it_fits_and_nothing_is_serious_by_another_s_judgement(
-    lab: Lab,
-    browser: Browser,
-    screenshot: Callable[[Page, str], Path],
-    page_is: tuple[int, bool],
+    lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], page_is: tuple[int, bool]
 ) -> None:
     lab.write("capacity-looks.ipynb", [CELL])
     with judged(lab, browser, screenshot, "capacity-looks", page_is) as (_, panel):

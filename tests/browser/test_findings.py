@@ -187,11 +187,7 @@ def test_all_of_it_is_reached_by_keyboard_and_the_notebook_keeps_still(
 
 @pytest.mark.parametrize("width", [800, 740])
 def test_hostile_names_are_text_on_a_narrow_page(
-    lab: Lab,
-    browser: Browser,
-    screenshot: Callable[[Page, str], Path],
-    tmp_path: Path,
-    width: int,
+    lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], tmp_path: Path, width: int
 ) -> None:
     lab.write("hostile_findings.ipynb", [f"FOLDER = {str(tmp_path)!r}\n{HOSTILE}"])
     with lab.opened(browser, "hostile_findings.ipynb", dark=width == 800, width=width) as page:

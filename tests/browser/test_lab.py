@@ -139,10 +139,7 @@ def test_one_line_goes_through_all_charts_and_the_levels_are_those_of_its_moment
 
 @pytest.mark.parametrize("page_is", PAGES)
 def test_trials_are_cancelled_while_cells_go_on_and_it_fits(
-    lab: Lab,
-    browser: Browser,
-    screenshot: Callable[[Page, str], Path],
-    page_is: tuple[int, bool],
+    lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], page_is: tuple[int, bool]
 ) -> None:
     endless = CELL.replace("writes=20_000", "writes=10**9")
     lab.write("lab-cancelled.ipynb", [endless, "lab.run()\nprint('went on')"])

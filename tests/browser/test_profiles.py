@@ -80,10 +80,7 @@ def test_a_profile_is_searched_changed_and_copied_by_keyboard(lab: Lab, browser:
 
 @pytest.mark.parametrize("page_is", PAGES)
 def test_it_fits_and_nothing_is_serious_by_another_s_judgement(
-    lab: Lab,
-    browser: Browser,
-    screenshot: Callable[[Page, str], Path],
-    page_is: tuple[int, bool],
+    lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], page_is: tuple[int, bool]
 ) -> None:
     lab.write("profile-looks.ipynb", [HOSTILE])
     with judged(lab, browser, screenshot, "profile-looks", page_is) as (_, panel):

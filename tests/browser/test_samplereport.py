@@ -142,11 +142,7 @@ def test_nobody_learns_where_it_was_made(out: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 800, 1280, 1600])
 def test_nothing_is_cut_or_scrolls_sideways(
-    browser: Browser,
-    out: Path,
-    screenshot: Callable[[Page, str], Path],
-    width: int,
-    scheme: str,
+    browser: Browser, out: Path, screenshot: Callable[[Page, str], Path], width: int, scheme: str
 ) -> None:
     options = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
     with browser.new_page(**options) as page:  # type: ignore[arg-type] # options of its own

@@ -121,8 +121,7 @@ def test_a_rule_on_a_window_that_is_not_counted_is_said(events: Path, out: Path)
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["findings", "users", "counts", "summary", "report", "find", "compact"],
+    "command", ["findings", "users", "counts", "summary", "report", "find", "compact"]
 )
 def test_a_folder_without_a_run_is_said(command: str, tmp_path: Path) -> None:
     said = mistake(command, tmp_path / "nothing\x1b[2J")

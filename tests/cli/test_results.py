@@ -18,9 +18,7 @@ from tests.report.made import Made
 FEW = ("--events", 300, "--users", 40, "--seed", 5)
 
 
-def test_simulated_events_come_with_labels_and_the_command_that_counts_them(
-    tmp_path: Path,
-) -> None:
+def test_simulated_events_come_with_labels_and_the_command_that_counts_them(tmp_path: Path) -> None:
     answer = given("simulate", *FEW, "--files", 2, "--out", tmp_path)
     assert answer.code == 0
     names = sorted(path.name for path in (tmp_path / "events").iterdir())

@@ -436,10 +436,7 @@ def test_json_names_are_those_of_all_first_records(tmp_path: Path) -> None:
 
 def test_names_of_compressed_files_are_found(tmp_path: Path) -> None:
     assert _column_names(file_of(tmp_path, "a.json.gz", gzip.compress(b'{"a": 1}'))) == ["a"]
-    assert _column_names(file_of(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n"))) == [
-        "a",
-        "b",
-    ]
+    assert _column_names(file_of(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n"))) == ["a", "b"]
 
 
 def test_names_of_csv_and_parquet_are_their_headers(tmp_path: Path) -> None:

@@ -312,9 +312,7 @@ def users(values: list[bytes]) -> dict[int, str]:
     """Return the users by the places of their values, of those that could be read."""
     found: dict[int, str] = {}
     for part in read_json_values(
-        pa.array(values, pa.binary()),
-        VALUE_COLUMNS,
-        dict.fromkeys(VALUE_COLUMNS, pa.string()),
+        pa.array(values, pa.binary()), VALUE_COLUMNS, dict.fromkeys(VALUE_COLUMNS, pa.string())
     ):
         found |= dict(zip(part.rows.tolist(), part.users.to_pylist(), strict=True))
     return found

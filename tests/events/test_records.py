@@ -227,10 +227,7 @@ def read(path: Path) -> pa.Table:
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_files_read_back_as_the_events(
-    simulation: Simulation,
-    tmp_path: Path,
-    file_format: FileFormat,
-    compression: Compression | None,
+    simulation: Simulation, tmp_path: Path, file_format: FileFormat, compression: Compression | None
 ) -> None:
     *paths, _ = simulation.write(
         tmp_path / "events", format=file_format, compression=compression, files=3
@@ -242,10 +239,7 @@ def test_files_read_back_as_the_events(
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_files_are_the_same_bytes_each_time(
-    simulation: Simulation,
-    tmp_path: Path,
-    file_format: FileFormat,
-    compression: Compression | None,
+    simulation: Simulation, tmp_path: Path, file_format: FileFormat, compression: Compression | None
 ) -> None:
     def bytes_in(folder: str) -> list[bytes]:
         target = tmp_path / folder / "events"

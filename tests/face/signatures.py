@@ -154,8 +154,7 @@ def _signature(value: Any) -> str:
     given = inspect.signature(value)
     parameters = [
         each.replace(
-            annotation=_shown(each.annotation, _annotation),
-            default=_shown(each.default, _text),
+            annotation=_shown(each.annotation, _annotation), default=_shown(each.default, _text)
         )
         for each in given.parameters.values()
     ]

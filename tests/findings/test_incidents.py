@@ -62,10 +62,7 @@ def test_findings_of_one_user_that_touch_are_one_whatever_their_window_action_an
         at(23, user="Bo"),
     ]
     found = incidents_of(told(rows), reached_ms=FAR)
-    assert seen(found) == [
-        ("Anna", 0, 24, "resolved", 4),
-        ("Bo", 15, 24, "resolved", 3),
-    ]
+    assert seen(found) == [("Anna", 0, 24, "resolved", 4), ("Bo", 15, 24, "resolved", 3)]
     assert seen(incidents_of(told(rows), gap="2 hours", reached_ms=FAR))[1:] == [
         ("Bo", 15, 16, "resolved", 1),
         ("Bo", 19, 24, "resolved", 2),  # a third one within days is none

@@ -5,17 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.findings.rulefiles import (
-    load_rules,
-    rules_from_json,
-    rules_to_json,
-)
-from kstoolkit.findings.rules import (
-    Ceiling,
-    Exempt,
-    Longer,
-    Unusual,
-)
+from kstoolkit.findings.rulefiles import load_rules, rules_from_json, rules_to_json
+from kstoolkit.findings.rules import Ceiling, Exempt, Longer, Unusual
 from kstoolkit.windows import Hop, Session
 
 if TYPE_CHECKING:

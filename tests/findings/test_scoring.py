@@ -11,13 +11,7 @@ import pytest
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.rules import Ceiling, Exempt, Longer, Unusual, rules_on
-from kstoolkit.findings.scoring import (
-    CANDIDATES_SCHEMA,
-    SURPRISES_SCHEMA,
-    Brief,
-    Scored,
-    score,
-)
+from kstoolkit.findings.scoring import CANDIDATES_SCHEMA, SURPRISES_SCHEMA, Brief, Scored, score
 from kstoolkit.formats.actions import with_parts
 from tests.findings.made import HOUR, MINUTE, Watch, counted, hourly
 

@@ -227,8 +227,7 @@ def test_a_user_without_a_name_has_the_shortest_key() -> None:
 
 
 @pytest.mark.parametrize(
-    "key",
-    [b"", b"short", b"position", bytes(11), b"salt\xff\xfe\xfd" + bytes(8), b"\xff" * 20],
+    "key", [b"", b"short", b"position", bytes(11), b"salt\xff\xfe\xfd" + bytes(8), b"\xff" * 20]
 )
 def test_bytes_that_are_no_keys_are_told_among_many(key: bytes) -> None:
     with pytest.raises(FormatError, match=f"^{key.hex()} is no key of a replica"):

@@ -62,9 +62,7 @@ def test_uuids_are_their_36_characters(ids: list[uuid.UUID]) -> None:
 
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    st.lists,
-    max_leaves=5,
+    st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5
 )
 
 

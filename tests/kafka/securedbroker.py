@@ -19,10 +19,7 @@ from confluent_kafka.admin._scram import (
 )
 from cryptography.hazmat.primitives import serialization
 
-from kstoolkit.kafka.broker import (
-    Broker,
-    Identity,
-)
+from kstoolkit.kafka.broker import Broker, Identity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,7 +154,5 @@ def _modern(certificate: trustme.LeafCert) -> bytes:
     """Return a certificate's key in the form that Java reads (PKCS #8)."""
     key = serialization.load_pem_private_key(certificate.private_key_pem.bytes(), None)
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

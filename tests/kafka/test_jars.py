@@ -13,12 +13,7 @@ import pytest
 from kstoolkit.environment import CACHE_FOLDER, cache_folder
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.kafka import jars
-from kstoolkit.kafka.jars import (
-    _REPOSITORY,
-    Artifact,
-    MissingArtifact,
-    fetch,
-)
+from kstoolkit.kafka.jars import _REPOSITORY, Artifact, MissingArtifact, fetch
 from tests.kafka.repositories import Repository, jar_of, serving
 
 if TYPE_CHECKING:

@@ -39,9 +39,7 @@ def known(process: subprocess.Popen[bytes]) -> Process:
     return found
 
 
-def test_a_process_is_known_by_its_number_and_its_start(
-    sleeper: subprocess.Popen[bytes],
-) -> None:
+def test_a_process_is_known_by_its_number_and_its_start(sleeper: subprocess.Popen[bytes]) -> None:
     found = known(sleeper)
     assert found.is_alive()
     assert found == known(sleeper)

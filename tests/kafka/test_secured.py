@@ -164,11 +164,7 @@ def config(secured: SecuredBroker, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("by", ["option", "environment"])
 def test_files_go_to_a_secured_topic_with_settings_from_a_file(
-    secured: SecuredBroker,
-    config: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    by: str,
+    secured: SecuredBroker, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     events = tmp_path / "events.json"
     events.write_text('{"time": "2026-03-01T00:00:00Z", "user": "Zoë"}\n' * 3)

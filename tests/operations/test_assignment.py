@@ -180,11 +180,7 @@ def test_who_has_too_much_of_an_application_is_told_with_what_its_death_costs(
     commands = application(broker, classes, tmp_path, name, (1, 3))
     given = {"state_dirs": [tmp_path], "restore_bytes_per_second": 1 << 20}
     with running(commands):
-        found = until(
-            lambda it: it.lag_records == 0 and all_read(it),
-            broker,
-            name,
-        )
+        found = until(lambda it: it.lag_records == 0 and all_read(it), broker, name)
         told = told_by(CONSUMER_GROUPS, broker, name)
         time.sleep(3)
         found = kst.assignment(name, bootstrap=broker.bootstrap, **given)  # type: ignore[arg-type]

@@ -113,11 +113,7 @@ def test_answers_are_asked_for_again_when_their_time_is_over(server: LookupServe
 
 def test_a_call_that_hangs_is_given_up_and_the_others_go_on(server: LookupServer) -> None:
     lookup = kst.Lookup(server.client(), batch_size=1, pool=3, timeout="1 second", retries=0)
-    assert failures(lookup, "ann", "hang", "bob") == [
-        None,
-        "no answer within 1 second",
-        None,
-    ]
+    assert failures(lookup, "ann", "hang", "bob") == [None, "no answer within 1 second", None]
     assert lookup.values(users(9)).to_pylist() == [country_of(u) for u in users(9).to_pylist()]
     told = lookup.statistics()
     assert (told.timeouts, told.failures, told.rows_failed) == (1, 1, 1)
@@ -289,9 +285,7 @@ def test_what_is_no_mapping_ends_the_look_up_with_a_sentence() -> None:
         kst.Lookup(wrong, batch_size=1).values(users(3))
 
 
-def test_copies_share_pool_cache_and_counts_and_other_look_ups_do_not(
-    server: LookupServer,
-) -> None:
+def test_copies_share_pool_cache_and_counts_and_other_look_ups_do_not(server: LookupServer) -> None:
     first, other = (kst.Lookup(country_of_all, batch_size=2) for _ in range(2))
     copies: list[kst.Lookup] = [pickle.loads(pickle.dumps(first)) for _ in range(3)]  # noqa: S301
     for copy in copies:

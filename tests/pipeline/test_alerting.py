@@ -346,9 +346,7 @@ def test_a_slow_receiver_holds_up_no_other(run: Run, listener: Listener) -> None
         alerting.close(5)
 
 
-def test_the_end_of_a_run_does_not_wait_for_long_and_says_what_the_next_one_tells(
-    run: Run,
-) -> None:
+def test_the_end_of_a_run_does_not_wait_for_long_and_says_what_the_next_one_tells(run: Run) -> None:
     port = free_port()
     to = kst.webhook(f"http://127.0.0.1:{port}/")
     add_batch(run.folder.path, 0, finding("Anna"), finding("Bo"), finding("Cy"))
@@ -492,10 +490,7 @@ def test_whoever_does_not_say_what_it_is_is_asked_again_before_it_is_told(
     listener.answer = answer
     add_batch(run.folder.path, 0, finding())
     assert len(tell(run, listener.url)) == 1
-    assert [each.path for each in listener.came] == [
-        *["/api/v2/status"] * 2,
-        "/api/v2/alerts",
-    ]
+    assert [each.path for each in listener.came] == [*["/api/v2/status"] * 2, "/api/v2/alerts"]
 
 
 @pytest.mark.parametrize(

@@ -98,10 +98,7 @@ def test_receivers_that_are_away_for_an_hour_lose_nothing_and_hold_up_no_batch(
         lost = kst.webhook(f"http://127.0.0.1:{port}/hook")
         to = [kst.alertmanager(manager.url), lost, kst.webhook(f"{there.url}/hook")]
         pipeline = kst.Pipeline(
-            source=source(tmp_path / "in"),
-            rules=[kst.Ceiling("1 hour", 5)],
-            buckets=2,
-            alert_to=to,
+            source=source(tmp_path / "in"), rules=[kst.Ceiling("1 hour", 5)], buckets=2, alert_to=to
         )
         write_lines(tmp_path / "in" / "0-0.json", busy(0, 0))
         with listening(port) as back, manager:

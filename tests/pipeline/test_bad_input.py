@@ -213,9 +213,7 @@ def test_a_missing_column_is_named_with_the_ones_that_are_near(tmp_path: Path) -
     assert isinstance(raised.value, UserError)
 
 
-def test_a_later_file_without_the_column_is_a_dead_letter_and_stops_nothing(
-    tmp_path: Path,
-) -> None:
+def test_a_later_file_without_the_column_is_a_dead_letter_and_stops_nothing(tmp_path: Path) -> None:
     paths = [write_lines(tmp_path / "in" / f"{n}.json", [GOOD]) for n in range(3)]
     (tmp_path / "in" / "x.csv").write_text("time,name,action\n2025-03-01,a,b\n")
     pq.write_table(pa.table({"time": [1], "action": ["a"]}), tmp_path / "in" / "y.parquet")

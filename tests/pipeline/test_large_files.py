@@ -86,11 +86,7 @@ def write(path: Path, table: pa.Table) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".parquet":
         pq.write_table(
-            table,
-            path,
-            row_group_size=ROWS_IN_GROUP,
-            write_page_checksum=True,
-            data_page_size=4096,
+            table, path, row_group_size=ROWS_IN_GROUP, write_page_checksum=True, data_page_size=4096
         )
         return path
     texts = table.set_column(0, "time", pc.strftime(table["time"], "%Y-%m-%dT%H:%M:%SZ"))

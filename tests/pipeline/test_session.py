@@ -55,9 +55,7 @@ def test_another_thread_gets_the_session_that_is_there(spark: SparkSession) -> N
     assert found[0].sparkContext is spark.sparkContext
 
 
-def test_a_session_keeps_to_loopback_has_no_page_and_tells_time_in_utc(
-    spark: SparkSession,
-) -> None:
+def test_a_session_keeps_to_loopback_has_no_page_and_tells_time_in_utc(spark: SparkSession) -> None:
     conf = spark.sparkContext.getConf()
     assert conf.get("spark.driver.host") == conf.get("spark.driver.bindAddress") == "127.0.0.1"
     assert spark.sparkContext.uiWebUrl is None

@@ -206,9 +206,6 @@ def test_the_store_of_a_real_kafka_streams_has_the_same(
     )
     run = counting.run(tmp_path / "out", max_files_per_batch=1, progress=False)
     ours = changelog_counts(run.folder.path, window=session, total=True)
-    with (
-        kst.open_store(theirs.store("sessions", 0)) as store,
-        kst.diff_stores(ours, store) as diff,
-    ):
+    with kst.open_store(theirs.store("sessions", 0)) as store, kst.diff_stores(ours, store) as diff:
         assert (diff.added, diff.removed, diff.changed) == (0, 0, 0), list(diff.rows())[:3]
         assert diff.equal > 300

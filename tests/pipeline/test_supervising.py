@@ -10,13 +10,7 @@ from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.failure import java_ended, run_failed
 from kstoolkit.pipeline.runfolder import RunFolder, initial_offsets, offsets_reached
-from kstoolkit.pipeline.supervising import (
-    AtItsEnd,
-    Ending,
-    PlannedAnew,
-    Retries,
-    SupervisedQuery,
-)
+from kstoolkit.pipeline.supervising import AtItsEnd, Ending, PlannedAnew, Retries, SupervisedQuery
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,14 +18,7 @@ import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, KafkaError, RestartsSpent
 from kstoolkit.kafka.broker import Broker
 from kstoolkit.pipeline.failure import RestartLog
-from tests.pipeline.harness import (
-    check_exact,
-    differences,
-    events,
-    source,
-    until,
-    write_files,
-)
+from tests.pipeline.harness import check_exact, differences, events, source, until, write_files
 from tests.pipeline.topics import EventTopic, events_of
 
 if TYPE_CHECKING:

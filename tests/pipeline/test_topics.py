@@ -109,8 +109,7 @@ def test_a_topic_is_counted_as_its_values_are_in_a_file(
 
 
 @pytest.mark.parametrize(
-    ("log", "first"),
-    [("offsets", 120), pytest.param("elsewhere", 200, id="or-as-its-query-began")],
+    ("log", "first"), [("offsets", 120), pytest.param("elsewhere", 200, id="or-as-its-query-began")]
 )
 def test_a_run_ends_where_its_topic_ended_as_it_began_and_the_next_goes_on_there(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, first: int

@@ -360,11 +360,7 @@ def store(path: Path, rows: dict[bytes, bytes]) -> Path:
 def test_two_stores_differences_are_drawn_by_kind(tmp_path: Path) -> None:
     before = store(tmp_path / "before", {b"a": b"1", b"b": b"1", b"same": b"1"})
     after = store(tmp_path / "after", {b"b": b"2", b"c": b"1", b"d": b"1", b"same": b"1"})
-    with (
-        kst.open_store(before) as a,
-        kst.open_store(after) as b,
-        kst.diff_stores(a, b) as diff,
-    ):
+    with kst.open_store(before) as a, kst.open_store(after) as b, kst.diff_stores(a, b) as diff:
         axes: Any = diff.plot()
     assert row_names(axes) == ["+ added", "- removed", "~ changed"]
     assert [bar.get_width() for bar in axes.patches] == [2, 1, 1]

@@ -164,12 +164,8 @@ def test_pyplot_with_its_global_state_stays_unloaded_where_axes_are_given() -> N
     assert done.stdout.strip() == "False"
 
 
-@given(
-    st.dictionaries(st.integers(0, 20_000), st.integers(1, 10**9), min_size=1, max_size=60),
-)
-def test_bars_are_few_keep_the_highest_and_hold_every_window(
-    sparse: dict[int, int],
-) -> None:
+@given(st.dictionaries(st.integers(0, 20_000), st.integers(1, 10**9), min_size=1, max_size=60))
+def test_bars_are_few_keep_the_highest_and_hold_every_window(sparse: dict[int, int]) -> None:
     windows = sorted(sparse)
     times = MORNING + np.array(windows) * MINUTE
     counts = np.array([sparse[window] for window in windows])

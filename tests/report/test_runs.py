@@ -268,9 +268,7 @@ def test_dead_letters_are_counted_with_what_their_reason_means(made: Made) -> No
     ]
 
 
-def test_dead_letters_say_where_they_came_from_as_a_reader_elsewhere_may_see_it(
-    made: Made,
-) -> None:
+def test_dead_letters_say_where_they_came_from_as_a_reader_elsewhere_may_see_it(made: Made) -> None:
     made.statistics(dead_letters={"no_user": 1})
     made.letters(["no_user"], number=7)
     assert "no_user · data/a.json · batch 7" in page_of(made.run).text

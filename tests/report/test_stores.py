@@ -147,11 +147,7 @@ def test_a_replica_tells_its_levels_and_segments(changelog: Path, tmp_path: Path
 
 def test_what_two_stores_differ_in_is_told_by_its_first_rows(store: Path, tmp_path: Path) -> None:
     other = made_store(tmp_path / "others", {b"user-000": (9).to_bytes(8, "big")})
-    with (
-        kst.open_store(store) as a,
-        kst.open_store(other) as b,
-        kst.diff_stores(a, b) as found,
-    ):
+    with kst.open_store(store) as a, kst.open_store(other) as b, kst.diff_stores(a, b) as found:
         page = page_of(found)
         assert told_of(found) in page.text
         assert "First 50 rows shown, of more" in page.text

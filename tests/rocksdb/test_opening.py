@@ -162,7 +162,7 @@ def test_a_store_of_more_files_than_may_be_open_opens_all_the_same(tmp_path: Pat
                 list(opened.iter_rows())
             except Exception as error:
                 print(type(error).__name__)
-        """,
+        """
     )
     assert told == f"100 b''\n{StoreResourceError.__name__}\n"
 

@@ -103,13 +103,8 @@ def test_a_store_whose_owner_stands_still_in_the_middle_of_writing_is_left_as_it
         busy.owner.send_signal(signal.SIGCONT)
 
 
-def test_a_second_writer_is_kept_out_by_the_lock_that_looking_in_does_not_need(
-    busy: Owned,
-) -> None:
-    with (
-        pytest.raises(StoreLockedError, match="Another process"),
-        translated(busy.path),
-    ):
+def test_a_second_writer_is_kept_out_by_the_lock_that_looking_in_does_not_need(busy: Owned) -> None:
+    with pytest.raises(StoreLockedError, match="Another process"), translated(busy.path):
         Rdict(str(busy.path), Options(raw_mode=True))
 
 

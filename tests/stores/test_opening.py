@@ -9,11 +9,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.cli.terminal import in_flags
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.faults import (
-    MissingFileError,
-    NoStoreError,
-    StoreClosedError,
-)
+from kstoolkit.rocksdb.faults import MissingFileError, NoStoreError, StoreClosedError
 from kstoolkit.stores.growth.growth import growth
 from kstoolkit.stores.rows.counts import ReplicaLevel
 from kstoolkit.stores.rows.readable import LeftOutWarning
@@ -180,8 +176,7 @@ def test_what_a_level_of_a_replica_contradicts_is_not_ignored(
 
 
 @pytest.mark.parametrize(
-    "told",
-    [{"kind": 5}, {"window_size": 1.5}, {"window_size": [1]}, {"column_family": 5}],
+    "told", [{"kind": 5}, {"window_size": 1.5}, {"window_size": [1]}, {"column_family": 5}]
 )
 def test_what_is_told_in_a_wrong_type_is_refused_in_a_sentence(
     tmp_path: Path, told: dict[str, Any]

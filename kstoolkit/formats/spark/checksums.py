@@ -118,7 +118,6 @@ _MOVES = [(_BYTES >> np.uint32(8)) ^ _TABLE[_BYTES & 0xFF]]
 for _bit in range(_LARGEST_BITS - 1):
     _MOVES.append(_moved_on(_MOVES[_bit], _bit))  # twice as far is as far, twice
 
-
 _P1, _P2, _P3, _P4, _P5 = (
     np.uint32(prime) for prime in (2654435761, 2246822519, 3266489917, 668265263, 374761393)
 )

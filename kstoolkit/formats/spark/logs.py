@@ -313,11 +313,7 @@ def _store(found: dict[str, Any]) -> StoreMetadata:
     if not _FOLDER.fullmatch(name):  # it becomes a part of paths
         message = f"A {_METADATA_FILE} names a store {shown(name)}, which can be no folder."
         raise FormatError(message, hint="The file is damaged.")
-    return StoreMetadata(
-        name,
-        integer(found, "numColsPrefixKey", _METADATA_FILE, 0),
-        tuple(paths),
-    )
+    return StoreMetadata(name, integer(found, "numColsPrefixKey", _METADATA_FILE, 0), tuple(paths))
 
 
 def _properties(found: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-
 NO_METRICS = naming(
     "the writer's figures are not given: {metrics} takes what Kafka Streams tells Prometheus, best "
     "at metrics.recording.level=DEBUG, {progress} what a query of Spark's tells",

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.advice.advice import Facts
 
-
 _STREAMS = "https://kafka.apache.org/documentation/streams/developer-guide/config-streams.html"
 _CONSUMER = "https://kafka.apache.org/documentation/#consumerconfigs"
 _SPARK = "https://spark.apache.org/docs/latest/streaming/apis-on-dataframes-and-datasets.html"
@@ -202,10 +201,7 @@ _COMMIT_PARTS = (
     "rocksdbCommitFileSyncLatencyMs",
 )
 _CONF = "spark.sql.streaming.stateStore.rocksdb."
-_COMPACTED = {
-    "option": f"{_CONF}compactOnCommit",
-    "direction": "false: RocksDB compacts by itself",
-}
+_COMPACTED = {"option": f"{_CONF}compactOnCommit", "direction": "false: RocksDB compacts by itself"}
 
 
 @Rule(

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.advice.advice import Facts
 
-
 _TOLD = {
     NO_SPACE: (
         "the disk was full, and flushes and compactions failed: writes stop until there is room",

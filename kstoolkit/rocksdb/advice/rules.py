@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.sampling import LiveRows
     from kstoolkit.rocksdb.files.summary import StoreSummary
 
-
 _MOST_SPACE_AMPLIFICATION = 1.5
 """Leveled stores stay near 1.1 with dynamic level sizes (RocksDB's wiki, Leveled Compaction)."""
 
@@ -495,7 +494,6 @@ _FORCED = {
     "WAL Full": {},
 }
 """Reasons to flush a memtable that is not full, and what to set then."""
-
 
 _STALLS = (
     Rule(

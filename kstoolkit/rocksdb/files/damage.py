@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.files.manifest import ListedTable
 
-
 _NAMED = 3
 _MISSING = "is missing"
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Row = tuple[bytes, bytes]
 
-
 _RUNS = 64  # runs of neighbouring rows in a sample: each costs a seek, which may read a block
 
 

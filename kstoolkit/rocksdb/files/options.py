@@ -18,7 +18,6 @@ from kstoolkit.rocksdb.faults import NoStoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
-
 _NAME = re.compile(r"OPTIONS-(\d+)")
 _TITLE = re.compile(r'\[\s*([\w/]+)\s*(?:"(.*)")?\s*\]')
 _ESCAPED = re.compile(r"\\(.)")

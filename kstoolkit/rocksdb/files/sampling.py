@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.files.ssts import Sst
 
-
 _DRAWN = 400
 _BLOCKS_READ = 4
 _NEVER = 1 << 40  # skips before RocksDB seeks anew, and what it then passes over goes uncounted

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 _SCRATCH = Sentence("Give scratch= (or TMPDIR)", "Give --scratch (or TMPDIR)")
 
-
 _SHADOWS = "kstoolkit-shadow-"  # how the names of folders begin through which stores are read
 _LOCK = "kstoolkit.lock"
 _ATTEMPTS = 20

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
-
 NEWEST_READABLE = 6
 """The newest format_version that RocksDB 9.8, inside the oldest rocksdict we allow, can read."""
 

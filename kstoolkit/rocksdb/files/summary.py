@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.options import OptionsSection
     from kstoolkit.rocksdb.files.ssts import Sst
 
-
 _BLOCK_BYTES = 512  # what st_blocks counts in, whatever the disk's own blocks are
 _NOT_WRITTEN = "only the process that writes knows what its memtables still hold"
 NO_DAMAGE = "none seen (what was not read may still be damaged)"

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.workloads import Row
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-
 _NOTE = ".trial.json"
 """The ending of the note beside a store: without it, what is there is nobody's to remove."""
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     Places = NDArray[np.int64]
     Row = tuple[bytes, bytes | None]
 
-
 BATCH_ROWS = 1_000
 REPLAYED = "replayed"
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from datetime import tzinfo
     from typing import BinaryIO
 
-
 _TIME = r"([0-9]{4})/([0-9]{2})/([0-9]{2})-([0-9]{2}):([0-9]{2}):([0-9]{2})\.([0-9]{6})"
 _HEAD = re.compile(_TIME + r" ([0-9a-fx]{1,32}) ?")
 _LEVEL = re.compile(r"\[(DEBUG|INFO|WARN|ERROR|FATAL|HEADER)\] ?")

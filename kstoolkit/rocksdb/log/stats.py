@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.log.lines import LogLine
 
-
 _NOT_DUMPED = "the dump doesn't hold it"  # why a figure of a dump is unknown
 _SCALE = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _CELL = re.compile(r"\S+(?: [KMGT]?B(?!\S))?")

@@ -41,13 +41,11 @@ if TYPE_CHECKING:
 
     from kstoolkit.moments import Moment
 
-
 LogEvent = Flush | Compaction | Stall | LoggedError
 """What a log tells of; each has ``at``, ``kind`` and ``sentence``."""
 
 _Row = TypeVar("_Row", bound=Record)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-
 
 _SPAN = ("path", "size_bytes", "began_at", "ended_at")
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.memory.planning import MemoryPlan
 
-
 _IDENTITY = re.compile(r"^Block cache (\S+@\S+) capacity: ", re.MULTILINE)
 _MEMTABLES = re.compile(r"\bWriteBuffer\((\d+),")
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.lines import LoggedOption
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-
 _HANDLE_BYTES = 8  # offset and size of a block, as variable-length numbers
 _BITS = 8
 _INSIDE = "inside the block cache"

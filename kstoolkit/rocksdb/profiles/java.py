@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.options import OptionSet
 
-
 EVERY_STORE = "*"  # the pattern that every name matches
 
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.rocksdict import SharedMemory
     from kstoolkit.rocksdb.profiles.spark import SparkConf
 
-
 OPTIONS_FILE = "OPTIONS file"
 """The base of a profile that was read from a file: nobody says which of it was set on purpose."""
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.options import OptionSet
 
-
 _LARGEST_WIDTH = 2**31 - 1
 _REFILL_MICROSECONDS, _FAIRNESS = 100_000, 10  # RocksDB's own (include/rocksdb/rate_limiter.h)
 

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import HasRows, SerdeLike
     from kstoolkit.units import Duration
 
-
 _NOWHERE = -1  # the place of a row that a side has not
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.columns import ByteColumn, Decoded
 
-
 END_BYTES = 9  # how many bytes at the end of an identity are the window's end
 _SIGN = np.uint64(1 << 63)
 _AFTER_KEY = 2

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.rows.readable import Rows
 
-
 _BYTES, _TIME = pa.large_binary(), pa.int64()
 _TIMES = ("window_start_ms", "window_end_ms", "timestamp_ms")
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.shadow import ScratchFolder
     from kstoolkit.stores.rows.rows import DecodedRows, StoreRow
 
-
 Change = Literal["added", "removed", "changed"]
 """What happened on the way from the first store to the second."""
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-
 Engine = Literal["kafka-streams", "spark", "kstoolkit", "rocksdb"]
 """Who wrote a store; ``rocksdb`` if nothing says more."""
 

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.streams.recognising import Place
     from kstoolkit.rocksdb.store import Store
 
-
 _Offset = TypeVar("_Offset", int, int | None)
 
 

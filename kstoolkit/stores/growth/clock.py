@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.columns import RowColumns
 
-
 ONE_ROW_A_KEY = {Kind.KEY_VALUE, Kind.TIMESTAMPED_KEY_VALUE, Kind.HEADERS_KEY_VALUE}
 """Kinds of Kafka Streams' that have one row a key, for ever."""
 

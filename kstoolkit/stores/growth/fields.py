@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.columns import RowColumns
     from kstoolkit.formats.spark.rows import Family
 
-
 _BINARY = pa.large_binary()
 _NOTHING, _NULL, _THERE = b"", b"\x00", b"\x01"
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.spark.checkpoint import StateFile
     from kstoolkit.stores.spark.sparkstore import SparkStore
 
-
 _NOT_OPENED = "the store's RocksDB was not handed over"
 _NO_FILES = "there are no SST files"
 _FIGURES = (

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.records import CheckpointUse
     from kstoolkit.stores.growth.tallies import Tallies
 
-
 _STREAMS = "kafka-streams"
 _KEEP_THE_EDGE = {Kind.TIME_ORDERED_WINDOW, Kind.HEADERS_TIME_ORDERED_WINDOW}
 """Stores for windows that are given out when they close: one that is just so old still is there."""

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.columns import RowColumns
     from kstoolkit.stores.growth.fields import FieldTally
 
-
 _MOST_SPANS = 1 << 16
 _INT64 = np.iinfo(np.int64)
 

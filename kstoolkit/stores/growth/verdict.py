@@ -574,7 +574,6 @@ _WORDS: dict[str, Callable[[Growth], object]] = {
     "windows_take": lambda g: _takes(g.windows[0]),
 }
 
-
 _OVERDUE = (
     _Rule(
         "{g.expired.num_past_segments:,} of {segments} segments ({past_segments_bytes} of "

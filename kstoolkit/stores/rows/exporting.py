@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     _Exportable = Rows | StoreDiff
 
-
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
@@ -170,7 +169,8 @@ def _row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _csv(rows: _Exportable, path: Path, *, compression: str | None) -> int:
-    parts = (_as_texts(part.to_arrow()) for part in rows.batches())
+    tables = (part.to_arrow() for part in rows.batches())
+    parts = (pa.table([*map(_as_text, each.columns)], each.column_names) for each in tables)
     first = next(parts)
     with (
         pa.output_stream(path, compression=compression) as file,
@@ -215,11 +215,6 @@ def _with_columns(schema: pa.Schema, table: pa.Table) -> pa.Table:
         if each.name not in table.column_names:
             table = table.append_column(each, pa.nulls(len(table), each.type))
     return table.select(schema.names)
-
-
-def _as_texts(table: pa.Table) -> pa.Table:
-    """Return a table with bytes in hex, times as ISO 8601, headers and what is nested as JSON."""
-    return pa.table([_as_text(column) for column in table.columns], table.column_names)
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import ReadAs
 
-
 _MEMTABLE_BYTES = 32 << 20
 _KEY_FIRST = {Kind.KEY_VALUE, Kind.WINDOW, Kind.SESSION}
 _TOLD = "it was said so"

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Guess
     from kstoolkit.moments import Moment
 
-
 Buffer = bytes | bytearray | memoryview
 
 _NO_ESTIMATE = "nothing but its rows tells: count(exact=True) reads them"

@@ -280,7 +280,6 @@ def _plainer(value: Any, depth: int) -> Any:
 
 _ENCODE = json.JSONEncoder(allow_nan=False, default=_plain_json).encode
 
-
 _MOST_ROWS = 8192
 _MOST_BYTES = 4 << 20
 _MOST_REPEATED_BYTES = 16 << 20

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.discovery.places import SegmentName
     from kstoolkit.stores.rows.readable import ReadAs
 
-
 _MOST_OPEN = 16
 _SHARE_OF_FILES = 2  # of the files that this process may open, the share that stays open at most
 _FILES_BESIDE = 8  # that an open store has open beside its SST files, and those twice

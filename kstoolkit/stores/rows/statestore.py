@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.asking import Asked, Row
     from kstoolkit.stores.rows.readable import RowSource
 
-
 _KNOWN = STREAMS_FAMILIES | {DEFAULT}
 
 

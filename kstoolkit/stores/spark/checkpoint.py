@@ -52,7 +52,6 @@ if TYPE_CHECKING:
         OperatorMetadata,
     )
 
-
 _Read = TypeVar("_Read")
 _GONE = "was it removed, or not copied with the rest?"
 
@@ -125,7 +124,6 @@ def _numbers_in(folder: Path) -> list[int]:
 
 
 _DEFAULT_STORE = "default"  # the store of operators that have only one: it has no folder of its own
-
 
 _BLOCK_BYTES = 512
 

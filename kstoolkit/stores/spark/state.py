@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.stores.spark.checkpoint import Chain, OperatorFolder
 
-
 WHERE_IT_IS = (
     "Where its query runs, each executor has one, in StateStoreId(...)-.../workingDir-... below "
     "spark.local.dir, or below the executor's working folder in a cluster; RocksDB's lines go to "

@@ -259,9 +259,7 @@ def variant_number(raw: bytes) -> int:
     return int.from_bytes(value[6:], "little", signed=True)
 
 
-def test_the_lineage_of_a_changelog_names_the_versions_before_it(
-    checkpoints: Checkpoints,
-) -> None:
+def test_the_lineage_of_a_changelog_names_the_versions_before_it(checkpoints: Checkpoints) -> None:
     folder = checkpoints.make("window", "format 2") / "state" / "0" / "0"
     uids = {
         int(path.name.split("_")[0]): path.stem.partition("_")[2]

@@ -246,14 +246,7 @@ def test_a_snapshot_says_which_files_belong_to_it() -> None:
 
 
 def test_a_snapshot_says_its_families() -> None:
-    found = read_snapshot(
-        snapshot(
-            {
-                "numKeys": 3,
-                "columnFamilyMapping": {"a": 1, "$b": 2},
-            }
-        )
-    )
+    found = read_snapshot(snapshot({"numKeys": 3, "columnFamilyMapping": {"a": 1, "$b": 2}}))
     assert found.families == {"a": 1, "$b": 2}
     assert found.num_keys == 3
 

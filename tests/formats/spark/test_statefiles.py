@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.spark import statefiles
 from kstoolkit.formats.spark.compression import decompressed
-from kstoolkit.formats.spark.statefiles import (
-    _REMOVE_RANGE,
-    APPEND,
-    PUT,
-    REMOVE,
-    read_changelog,
-)
+from kstoolkit.formats.spark.statefiles import _REMOVE_RANGE, APPEND, PUT, REMOVE, read_changelog
 from tests.formats.spark.sparkfiles import Change, changelog, lz4, snappy, utf, zstd
 
 if TYPE_CHECKING:

@@ -176,10 +176,7 @@ def printed_subscriptions(rows: RowColumns) -> Iterator[tuple[str, str]]:
         yield key.hex(), f"SubscriptionWrapper{{{', '.join(parts)}}}"
 
 
-PRINTED = {
-    Kind.LIST_VALUE: printed_list,
-    Kind.FOREIGN_KEY_SUBSCRIPTION: printed_subscriptions,
-}
+PRINTED = {Kind.LIST_VALUE: printed_list, Kind.FOREIGN_KEY_SUBSCRIPTION: printed_subscriptions}
 
 Partition = tuple[str, int]
 

@@ -25,10 +25,7 @@ SEGMENTS = {
     Kind.WINDOW: ([encoding.window_key(*pair) for pair in PAIRS], LONGS),
     Kind.TIMESTAMPED_WINDOW: ([encoding.window_key(*pair) for pair in PAIRS], STAMPED),
     Kind.HEADERS_WINDOW: ([encoding.window_key(*pair) for pair in PAIRS], WITH_HEADERS),
-    Kind.TIME_ORDERED_WINDOW: (
-        [encoding.time_first_window_key(*pair) for pair in PAIRS],
-        STAMPED,
-    ),
+    Kind.TIME_ORDERED_WINDOW: ([encoding.time_first_window_key(*pair) for pair in PAIRS], STAMPED),
     Kind.HEADERS_TIME_ORDERED_WINDOW: (
         [encoding.time_first_window_key(*pair) for pair in PAIRS],
         WITH_HEADERS,

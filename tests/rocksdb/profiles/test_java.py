@@ -288,8 +288,7 @@ def test_words_that_are_reserved_for_types_alone_are_names_of_packages() -> None
 
 
 @pytest.mark.parametrize(
-    ("profiles", "said"),
-    [({}, "there is none"), ({"a": PLAIN}, r"The last pattern is not '\*'")],
+    ("profiles", "said"), [({}, "there is none"), ({"a": PLAIN}, r"The last pattern is not '\*'")]
 )
 def test_a_map_that_leaves_stores_without_a_profile_is_refused(
     profiles: dict[str, Profile], said: str

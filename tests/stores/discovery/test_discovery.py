@@ -375,8 +375,7 @@ print(walk.unreadable)
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/a/rocksdb/x", "/a/0_x/rocksdb/x", "/a/0_0/x/y.z", "/a/0_0/x/x.y", "/x", "/"],
+    "path", ["/a/rocksdb/x", "/a/0_x/rocksdb/x", "/a/0_0/x/y.z", "/a/0_0/x/x.y", "/x", "/"]
 )
 def test_other_places_are_nobodys(path: str) -> None:
     assert streams_place(Path(path)) is None

@@ -112,13 +112,7 @@ def test_rows_add_up_by_one_field_by_several_and_by_each() -> None:
     found = _measured_growth(Listed([rows.take(np.arange(7) < 3), rows]), fields=fields)
     assert found.by == ("user", "page")
     told = {(each.key["user"], each.key["page"]): each.num_rows for each in found.keys}
-    assert told == {
-        ("Anna", 2): 4,
-        ("Anna", 1): 2,
-        ("Bo", 2): 2,
-        ("Bo", 1): 1,
-        (None, 2): 1,
-    }
+    assert told == {("Anna", 2): 4, ("Anna", 1): 2, ("Bo", 2): 2, ("Bo", 1): 1, (None, 2): 1}
     of_user = {each.key: each.num_rows for each in found.fields["user"]}
     assert of_user == {"Anna": 6, "Bo": 3, None: 1}
     assert [(each.key, each.num_rows) for each in found.fields["page"]] == [(2, 7), (1, 3)]
@@ -135,9 +129,7 @@ def test_families_add_up_by_the_fields_that_they_share() -> None:
     parts = [
         state({"user": "string"}, [{"user": "Anna"}, {"user": "Bo"}], family="total"),
         state(
-            MAP,
-            [{"key": {"user": "Bo"}, "userKey": {"n": n}} for n in (7, 8, 9)],
-            family="by_n",
+            MAP, [{"key": {"user": "Bo"}, "userKey": {"n": n}} for n in (7, 8, 9)], family="by_n"
         ),
     ]
     found = _measured_growth(Listed(parts), fields=key_fields([total, by_n]))

@@ -91,11 +91,7 @@ def make_snapshot(
         stored = f"{path.stem}-{version}.sst"
         (partition / "SSTs" / stored).write_bytes(path.read_bytes())
         listed.append(
-            {
-                "localFileName": path.name,
-                "dfsSstFileName": stored,
-                "sizeBytes": path.stat().st_size,
-            }
+            {"localFileName": path.name, "dfsSstFileName": stored, "sizeBytes": path.stat().st_size}
         )
     members = {
         path.name: path.read_bytes()
