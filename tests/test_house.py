@@ -64,8 +64,8 @@ changed 90, that what all users told is added up and judged in tasks 60, for whi
 went that told lists of what only kstoolkit calls; with what local workers start 35; blocks of
 narrow integers, and that older ones are read, 70, what is alike summed as one 20; what was asked
 once stands where it was asked, which took 400 away; that files which were all counted need no Java
-took 40, and 290 went, most of them blank, or one name each. Code was less by some 2,070 lines as long as a
-blank line in a docstring counted twice."""
+took 40, and 290 went, most of them blank, or one name each. Code was less by some 2,070 lines as
+long as a blank line in a docstring counted twice."""
 MOST_IMPORTS = 1_468
 """Between modules, as a module is imported: types alone and imports inside functions apart. It was
 1,100; three new rooms for what a file held, what comes out, and what is tidied, have 16 doors, and

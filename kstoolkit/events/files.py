@@ -209,6 +209,16 @@ class Ledger:
         """Return the files between two positions."""
         return self._entries[start:end]
 
+    def has_all(self, paths: Iterable[str]) -> bool:
+        """Whether all of them were taken in, and lie where they lay, as they were."""
+        with suppress(KeyError, OSError):  # one is new, or is gone just now
+            pairs = ((os.stat(path), self._entries[self._known[path]]) for path in paths)  # noqa: PTH116
+            return all(
+                now.st_mtime_ns == then.mtime_ns and now.st_size == then.size_bytes
+                for now, then in pairs
+            )
+        return False
+
     def admit(
         self,
         paths: Iterable[str],
@@ -591,7 +601,6 @@ def _json_names(path: str) -> list[str]:
 
 _NAMES = {"json": _json_names, "csv": csv_header, "parquet": parquet_names}
 
-
 RAW, FILE, NOW, BROKEN = "_raw", "_file", "_admitted_ms", "_broken"
 """Columns beside the file's own: raw text, path, the clock to judge by, what was wrong."""
 
@@ -609,7 +618,9 @@ def row_types(path: str, file_format: str | None) -> pa.Schema:
     """
     match format_of(path, file_format):
         case "parquet":
-            return _plain(parquet_schema(path))
+            told = parquet_schema(path)  # dictionaries are told as the texts that they stand for
+            types = [it.value_type if pa.types.is_dictionary(it) else it for it in told.types]
+            return pa.schema([pa.field(*each) for each in zip(told.names, types, strict=True)])
         case "csv":
             return pa.schema([pa.field(name, pa.string()) for name in csv_header(path)])
         case "json":
@@ -749,9 +760,3 @@ def _with_ours(
         ],
         names=[*batch.schema.names, FILE, NOW, BROKEN],
     )
-
-
-def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with dictionaries as the texts that they stand for."""
-    types = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in schema.types]
-    return pa.schema([pa.field(*each) for each in zip(schema.names, types, strict=True)])

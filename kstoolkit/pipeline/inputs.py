@@ -39,7 +39,7 @@ from kstoolkit.kafka.cluster import Cluster, check_offsets
 from kstoolkit.kafka.reading import last_values
 from kstoolkit.pipeline import stream
 from kstoolkit.pipeline.run import files_told
-from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
+from kstoolkit.pipeline.runfolder import files_taken, newest_commit, newest_plan, offsets_reached
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -61,6 +61,18 @@ _RESET = "kstoolkit reset {out} --to earliest, which says what would be counted 
 def input_paths(source: Files, folder: RunFolder) -> list[str]:
     """Return the input's files as of now, in the order of their names, without the run's own."""
     return listing(source.path, source.file_format, without=str(folder.path)).paths
+
+
+def is_all_taken(source: Files, folder: RunFolder) -> bool:
+    """Whether all files, as they lie there, were taken in by batches that Spark committed."""
+    batch = newest_commit(folder.checkpoint)
+    if batch is None or batch != newest_plan(folder.checkpoint):
+        return False
+    ledger = Ledger(folder.ledger)
+    if files_taken(folder.checkpoint, batch) != len(ledger):
+        return False
+    there = listing(source.path, source.file_format, without=str(folder.path))
+    return not there.unread and ledger.has_all(there.paths)
 
 
 def check_input(source: Files, folder: RunFolder, tell: Log, *, live: bool) -> None:

@@ -68,6 +68,7 @@ from kstoolkit.pipeline.inputs import (
     check_topic,
     format_taken,
     input_paths,
+    is_all_taken,
     java_options,
     readmit_files,
     sample_values,
@@ -226,7 +227,8 @@ class Pipeline:
         """Count to the end of the input, and return the run.
 
         Going on with an output folder adds what is new: a file counts once, wherever moved; one
-        replaced by other contents is a new one; what is added to one is not counted, and said.
+        replaced by other contents is a new one; what is added to one is not counted, and said. If
+        all files were counted, no Java is started to find that out.
 
         Parameters
         ----------
@@ -263,10 +265,12 @@ class Pipeline:
             chosen = _chosen_files(self.source, folder, set_aside, readmit)
             ready = partial(_prepare, self, folder, rulebook=self.rulebook(folder), live=False)
             ready = partial(ready, master=master, limits=limits, set_aside=chosen)
-            job = ready(shown.say)
+            job = None if chosen is None and _is_all_counted(self, folder) else ready(shown.say)
             told = receivers_of(self.alert_to)
             with Alerting(folder, told, shown.say, lasts_ms=BOUNDED_MS) as alerting:
-                job.finish(shown, ready, alerting.batch_ended)
+                if job is not None:
+                    job.finish(shown, ready, alerting.batch_ended)
+                tidy_or_tell(folder, self.cascade, shown.say)
         return Run(folder, options=_connection(self))
 
     def start(
@@ -607,7 +611,6 @@ class _Job:
         with interrupting_only(self.spark):
             query.lead()
         keep_state_size(self.folder, self.settings.epoch, query)
-        tidy_or_tell(self.folder, self.pipeline.cascade, progress.say)
         self.folder.save(replace(self.settings, was_live=False))
 
     def _check(self, batch: int) -> None:
@@ -662,6 +665,17 @@ def _operator_plan(pipeline: Pipeline, rules: Sequence[Rule], *, live: bool) -> 
         processing_time=pipeline.time == "processing",
         whole=pipeline.changelog is not None and not pipeline.changelog.blocks,
     )
+
+
+def _is_all_counted(pipeline: Pipeline, folder: RunFolder) -> bool:
+    """Whether all was counted and judged to its end: then no Java is needed."""
+    source, earlier = pipeline.source, folder.settings() if folder.has_begun else None
+    if earlier is None or earlier.was_live or not isinstance(source, Files):
+        return False
+    if pipeline.changelog is not None or pipeline.findings_to is not None:
+        return False
+    is_same = _settings(pipeline, source).continued(earlier) == earlier
+    return is_same and is_all_taken(source, folder)
 
 
 def _prepare(

@@ -169,11 +169,7 @@ def _close(measured: Measured) -> None:
 
 
 def _sample(
-    measured: Measured,
-    began: float,
-    done: threading.Event,
-    folders: Iterable[Path],
-    cpu: TreeCpu,
+    measured: Measured, began: float, done: threading.Event, folders: Iterable[Path], cpu: TreeCpu
 ) -> None:
     written: dict[Path, int] = {}
     is_over = False

@@ -24,11 +24,7 @@ PARTITIONS = {"spark.sql.shuffle.partitions": str(CORES)}
 
 def main() -> None:
     asked = arguments()
-    spark = spark_session(
-        f"local[{CORES}]",
-        log_path=asked.work / "spark.log",
-        extra=PARTITIONS,
-    )
+    spark = spark_session(f"local[{CORES}]", log_path=asked.work / "spark.log", extra=PARTITIONS)
     mark("begun")
     for events in (0, events_in(asked.events)):  # the first time is the warm-up
         for label in WINDOWS:

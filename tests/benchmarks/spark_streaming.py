@@ -33,11 +33,7 @@ PARTITIONS = {"spark.sql.shuffle.partitions": str(CORES)}
 
 def main() -> None:
     asked = arguments("queries")
-    spark = spark_session(
-        f"local[{CORES}]",
-        log_path=asked.work / "spark.log",
-        extra=PARTITIONS,
-    )
+    spark = spark_session(f"local[{CORES}]", log_path=asked.work / "spark.log", extra=PARTITIONS)
     mark("begun")
     flows = _three(spark, asked) if asked.queries else {"all": _one(spark, asked)}
     queries = {

@@ -62,6 +62,8 @@ class Standing:
         until it had counted more than that.
     others_cores
         How many cores the machine's other work took meanwhile.
+    is_lost
+        Whether its state did not open any more after the kill, and had to be deleted.
     """
 
     row: Row
@@ -73,6 +75,7 @@ class Standing:
     killed_at: int | None = None
     back_seconds: float | None = None
     after_kill: Totals | None = None
+    is_lost: bool = False
 
     def to_dict(self, truth: Totals) -> dict[str, Any]:
         after = self.after_kill and self.after_kill.beside(truth)
@@ -115,7 +118,7 @@ def _cells(standing: Standing, truth: Totals) -> tuple[str, ...]:
         format_bytes(row.peak_bytes),
         "-" if standing.disk_bytes is None else format_bytes(standing.disk_bytes),
         format_bytes(standing.topic_bytes) if standing.topic_bytes else "-",
-        "-" if back is None else f"{back:.1f} s",
+        "-" if back is None else f"{back:.1f} s" + ", its state deleted" * standing.is_lost,
         "-" if after is None else after.beside(truth),
         f"{standing.others_cores:.1f}",
     )
