@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
@@ -42,7 +42,7 @@ from kstoolkit.events.files import (
 from kstoolkit.events.opening import Part, fault_in_words, patiently
 from kstoolkit.formats.countblock import to_ipc
 from kstoolkit.pipeline.runfolder import files_taken, newest_commit
-from kstoolkit.pipeline.shuffle import END, PART, READ, SHUFFLE_DDL, Grain, Tally, to_each
+from kstoolkit.pipeline.shuffle import END, PART, READ, Grain, Tally, to_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,6 +81,14 @@ class FileFeedPlan:
         """The files' columns, as Spark sees them."""
         return StructType.fromJson(json.loads(self.row_schema or StructType().json()))
 
+    @property
+    def rows(self) -> StructType:
+        """The files' own columns (JSON is parsed later), and ours."""
+        kept = StructType() if self.file_format == "json" else self.row_type
+        for name, kind in ((RAW, "string"), (FILE, "string"), (NOW, "long"), (BROKEN, "string")):
+            kept = kept.add(name, kind)
+        return kept
+
     def to_json(self) -> str:
         """Return the plan as JSON."""
         return json.dumps(asdict(self))
@@ -93,49 +101,6 @@ class FileFeedPlan:
         read["limits"] = Limits(**read["limits"])
         read["grain"] = Grain(**read["grain"] | {"parts": read["columns"].parts})
         return cls(**read)
-
-
-class Feed(DataSource):
-    """Spark's view of a feed that brings the shuffle's records; ``called`` is the format's name."""
-
-    called: str
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the format's name."""
-        return cls.called
-
-    def schema(self) -> StructType | str:
-        """Return the columns of the shuffle."""
-        return SHUFFLE_DDL
-
-
-class FileFeed(Feed):
-    """Spark's view of the file feed."""
-
-    called = "kstoolkit_files"
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
-        """Return the reader of one query."""
-        return _CountingReader(FileFeedPlan.from_json(self.options["plan"]))
-
-
-class LineFeed(Feed):
-    """Spark's view of the line feed."""
-
-    called = "kstoolkit_lines"
-
-    def schema(self) -> StructType:
-        """Return the files' own columns (JSON is parsed later), and ours."""
-        plan = FileFeedPlan.from_json(self.options["plan"])
-        kept = StructType() if plan.file_format == "json" else plan.row_type
-        for name, kind in ((RAW, "string"), (FILE, "string"), (NOW, "long"), (BROKEN, "string")):
-            kept = kept.add(name, kind)
-        return kept
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
-        """Return the reader of one query."""
-        return _LineReader(FileFeedPlan.from_json(self.options["plan"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,18 +127,7 @@ class _File:
         return [self]
 
 
-class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What reads for one query; each keeps to limits of its own, in ``latestOffset``."""
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return that Spark sets no other limit."""
-        return ReadAllAvailable()
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Do nothing, where there is no end to fix."""
-
-
-class _LedgerReader(Reader):
+class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Positions in the ledger are offsets: ``{"files": how many have been taken}``."""
 
     def __init__(self, plan: FileFeedPlan) -> None:
@@ -187,6 +141,9 @@ class _LedgerReader(Reader):
         if self._ledger is None:
             self._ledger = Ledger(self.plan.ledger)
         return self._ledger
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable()
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         return {"files": 0}
@@ -267,7 +224,7 @@ class _LedgerReader(Reader):
         return start + len(entries)
 
 
-class _CountingReader(_LedgerReader):
+class CountingReader(_LedgerReader):
     """Reads files as records of the shuffle."""
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
@@ -276,6 +233,7 @@ class _CountingReader(_LedgerReader):
         return super().partitions(start, end) + [InputPartition(END)] * is_last
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the records of one task's files, counted."""
         if partition.value == END:
             yield from to_each(self.plan.grain.buckets, END)
             return
@@ -300,7 +258,7 @@ class _CountingReader(_LedgerReader):
         yield from tally.records()
 
 
-class _LineReader(_LedgerReader):
+class LineReader(_LedgerReader):
     """Reads files as rows that Spark evaluates expressions over."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -28,15 +28,14 @@ from kstoolkit.findings.lasting import NOTHING
 from kstoolkit.findings.rules import exempted, item_of, rules_on
 from kstoolkit.formats.actions import with_parts
 from kstoolkit.formats.countblock import to_ipc
+from kstoolkit.pipeline.datasources import FLUSH, TICK
 from kstoolkit.pipeline.shuffle import (
     BLOCK,
     DEAD_LETTERS,
     END,
-    FLUSH,
     ITEMS,
     REACHED,
     SESSION,
-    TICK,
     admitted,
     items_kind,
     spare_collector,

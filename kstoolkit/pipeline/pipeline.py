@@ -59,6 +59,7 @@ from kstoolkit.pipeline.alerting import (
     receivers_of,
 )
 from kstoolkit.pipeline.batches import keep_state_size
+from kstoolkit.pipeline.datasources import FLUSH, TICK, Due
 from kstoolkit.pipeline.failure import Restart, run_failed
 from kstoolkit.pipeline.feeds import FileFeedPlan
 from kstoolkit.pipeline.inputs import (
@@ -89,7 +90,7 @@ from kstoolkit.pipeline.session import (
     spark_session,
     streaming_conf,
 )
-from kstoolkit.pipeline.shuffle import FLUSH, TICK, Grain
+from kstoolkit.pipeline.shuffle import Grain
 from kstoolkit.pipeline.sink import Sink
 from kstoolkit.pipeline.sparkinside import file_manager
 from kstoolkit.pipeline.supervising import PATIENCE_MS, Ending, Retries, SupervisedQuery
@@ -494,7 +495,7 @@ class _Job:
         """
         pipeline, spark = self.pipeline, self.spark
         query: StreamingQuery | None = None
-        due, parts = stream.Due(self.folder.due), self.settings.parts
+        due, parts = Due(self.folder.due), self.settings.parts
         judged_by = (*pipeline.judged_by, *self.rulebook.known)
         rules = of_parts(judged_by, ("action",) if parts is None else parts)
         kind, at_once = FLUSH if flush else TICK, self.settings.was_live

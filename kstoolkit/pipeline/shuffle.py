@@ -56,12 +56,9 @@ if TYPE_CHECKING:
 _SHUFFLE_SCHEMA = pa.schema(
     [("bucket", pa.int32()), ("kind", pa.string()), ("payload", pa.binary())]
 )
-SHUFFLE_DDL = "bucket int, kind string, payload binary"
-"""The columns of what a feed hands to the operator, as Spark writes them."""
-
 BLOCK, SESSION, REACHED, DEAD_LETTERS = "block", "session ", "reached", "letters"
 ITEMS = "items "
-TICK, FLUSH, END = "tick", "flush", "end"
+END = "end"
 PART, READ = "part ", "read"
 
 _MOST_COUNTERS = 4_000_000

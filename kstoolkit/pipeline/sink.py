@@ -74,8 +74,8 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.rules import Rule
     from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings, OutputTopic
+    from kstoolkit.pipeline.datasources import Due
     from kstoolkit.pipeline.results import BatchOutput
-    from kstoolkit.pipeline.stream import Due
     from kstoolkit.windows import Cascade, Window
 
     _Known = tuple[int, str, str, str | None]

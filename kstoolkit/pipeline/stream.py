@@ -10,136 +10,38 @@ one brings ticks alone: that is the end.
 
 from __future__ import annotations
 
-import json
-import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark import cloudpickle
 from pyspark.sql import functions as sf
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StringType, StructType
 
 import kstoolkit
 from kstoolkit.events.files import BROKEN, FILE, NOW, RAW
 from kstoolkit.pipeline.counting import BESIDE, counting
 from kstoolkit.pipeline.dataframes import selected
-from kstoolkit.pipeline.feeds import Feed, FileFeed, FileFeedPlan, LineFeed, Reader
+from kstoolkit.pipeline.datasources import SHUFFLE_DDL, FileFeed, LineFeed, StillFeed, TickFeed
 from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
 from kstoolkit.pipeline.session import spark_path
-from kstoolkit.pipeline.shuffle import FLUSH, SHUFFLE_DDL, TICK, Grain, shuffle_keys, to_each
+from kstoolkit.pipeline.shuffle import Grain, shuffle_keys
 from kstoolkit.pipeline.sparkinside import bound_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming.datasource import ReadLimit
 
     from kstoolkit.events.event import Columns, Limits
+    from kstoolkit.pipeline.datasources import Due
+    from kstoolkit.pipeline.feeds import FileFeedPlan
 
     Counting = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _PARSED = "_parsed"
 _KEY = "lane"
 """The shuffle key's column: its name is in checkpoints, with the schema of the state."""
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """When the next tick is due, as the sink tells the tick feed, which is a process of its own.
-
-    >>> import tempfile
-    >>> due = Due(Path(tempfile.mkdtemp()) / "due.json")
-    >>> due.has_come(now_ms=1_000)  # nobody knows
-    True
-    >>> due.tell(60_000, now_ms=1_000)
-    >>> due.has_come(now_ms=30_000), due.has_come(now_ms=60_000)
-    (False, True)
-    """
-
-    path: Path
-
-    def tell(self, due_ms: int | None, *, now_ms: int) -> None:
-        """Say when something is due, ``None`` for never, by the clock of a batch."""
-        hidden = self.path.with_name(f".{self.path.name}")
-        hidden.write_text(json.dumps({"due_ms": due_ms, "now_ms": now_ms}), encoding="utf-8")
-        hidden.replace(self.path)
-
-    def has_come(self, *, now_ms: int) -> bool:
-        """Whether something is due, or may be: a clock that went back puts nothing off."""
-        try:
-            told = json.loads(self.path.read_text(encoding="utf-8"))
-            due_ms, told_ms = told["due_ms"], told["now_ms"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return True
-        return now_ms < told_ms or (due_ms is not None and due_ms <= now_ms)
-
-
-class _TickFeed(Feed):
-    """One row for every bucket, as often as a flush is due."""
-
-    called = "kstoolkit_ticks"
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
-        kind, due = self.options["kind"], Due(Path(self.options["due"]))
-        at_once = self.options["at_once"] == str(True)
-        return _TickReader(int(self.options["buckets"]), due, kind, at_once=at_once)
-
-
-class _TickReader(Reader):
-    """Offsets are the clock's milliseconds, later ones where it goes back, and a number of flushes.
-
-    The first tick may be ``at_once``. One that flushes is the only one.
-    """
-
-    def __init__(self, buckets: int, due: Due, kind: str, *, at_once: bool) -> None:
-        self.buckets, self.due, self.kind, self.at_once = buckets, due, kind, at_once
-        self._target: dict[str, Any] | None = None
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return {"tick_ms": 0}
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
-        now_ms = time.time_ns() // 1_000_000
-        is_first = self._target is None and self.at_once
-        if is_first or (self.kind == TICK and self.due.has_come(now_ms=now_ms)):
-            flushes = start.get(FLUSH, 0) + (self.kind == FLUSH)
-            self._target = {"tick_ms": max(now_ms, start["tick_ms"] + 1), FLUSH: flushes}
-        return self._target or start
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        return [InputPartition(FLUSH if end.get(FLUSH, 0) > start.get(FLUSH, 0) else TICK)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return to_each(self.buckets, partition.value)
-
-
-class _StillFeed(Feed):
-    """A feed that brings nothing, in the place of one that stays where it is."""
-
-    called = "kstoolkit_still"
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
-        return _StillReader()
-
-
-class _StillReader(Reader):
-    """Offsets are those of the feed whose place it takes."""
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
-        return start
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        if start != end:
-            message = f"What lies from {start} to {end} is not counted yet."
-            raise ValueError(message)
-        return [InputPartition(None)]  # Spark compares texts, and had its own
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        return iter(())
 
 
 def file_feed(spark: SparkSession, plan: FileFeedPlan) -> DataFrame:
@@ -186,8 +88,8 @@ def staged_feed(spark: SparkSession, folder: Path) -> DataFrame:
 
 def still_feed(spark: SparkSession) -> DataFrame:
     """Return a stream for the shuffle that takes nothing in of the feed that it stands for."""
-    spark.dataSource.register(_StillFeed)
-    return spark.readStream.format(_StillFeed.name()).load()
+    spark.dataSource.register(StillFeed)
+    return spark.readStream.format(StillFeed.name()).load()
 
 
 def ticking(
@@ -199,9 +101,9 @@ def ticking(
     """
     feed = bound_to(spark, feed)
     spark = feed.sparkSession
-    spark.dataSource.register(_TickFeed)
+    spark.dataSource.register(TickFeed)
     told = {"buckets": str(buckets), "due": str(due.path), "kind": kind, "at_once": str(at_once)}
-    return feed.unionByName(spark.readStream.format(_TickFeed.name()).options(**told).load())
+    return feed.unionByName(spark.readStream.format(TickFeed.name()).options(**told).load())
 
 
 def cascade(feed: DataFrame, plan: Plan, partitions: int) -> DataFrame:

@@ -44,10 +44,10 @@ from kstoolkit.pipeline.counting import (
     counting_records,
     place_of,
 )
+from kstoolkit.pipeline.datasources import SHUFFLE_DDL
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
 from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
 from kstoolkit.pipeline.session import spark_session
-from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, Grain
 from kstoolkit.pipeline.sparkinside import executors_memory_bytes, finds_class
 from kstoolkit.pipeline.stream import counted_columns, json_fields, json_schema
 
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.topics import Topic
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
+    from kstoolkit.pipeline.shuffle import Grain
 
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _LEAST_RECORDS, _LEAST_PER_SECOND = 1_000_000, 100_000

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from kstoolkit.events.event import Columns, Limits
-from kstoolkit.pipeline.feeds import FileFeedPlan, _CountingReader
+from kstoolkit.pipeline.feeds import CountingReader, FileFeedPlan
 from kstoolkit.pipeline.shuffle import Grain
 
 _LINE = b'{"time":"2025-03-01T10:00:00Z","user":"Ann","action":"read"}\n'
@@ -44,14 +44,14 @@ def main() -> None:
             _timed("nothing new", again, given.files)
 
 
-def _reader(folder: Path, out: Path) -> _CountingReader:
+def _reader(folder: Path, out: Path) -> CountingReader:
     columns, grain = Columns("time", "user", "action"), Grain(60_000, 8)
     ledger = str(out / "files.jsonl")
     plan = FileFeedPlan(str(folder), None, columns, Limits(), ledger, grain, 2, 10_000, 256 << 20)
-    return _CountingReader(plan)
+    return CountingReader(plan)
 
 
-def _timed(what: str, reader: _CountingReader, taken: int = 0) -> None:
+def _timed(what: str, reader: CountingReader, taken: int = 0) -> None:
     began, cpu = time.monotonic(), time.process_time()
     reader.latestOffset({"files": taken}, reader.getDefaultReadLimit())
     spent, busy = time.monotonic() - began, time.process_time() - cpu

@@ -34,7 +34,7 @@ TASKS = """
     from kstoolkit.events.event import Columns, Limits
     from kstoolkit.formats.countblock import decode
     from kstoolkit.pipeline.feeds import BROKEN, FileFeedPlan, _File
-    from kstoolkit.pipeline.feeds import _CountingReader, _LineReader
+    from kstoolkit.pipeline.feeds import CountingReader, LineReader
     from kstoolkit.pipeline.shuffle import BLOCK, DEAD_LETTERS, Grain, from_ipc
 
     AT_ONCE = 8  # most of the time they wait
@@ -47,7 +47,7 @@ TASKS = """
         as_rows = os.environ.get("AS_ROWS")
         kind = "json" if as_rows and ".json" in paths[0] else None
         plan = FileFeedPlan("", kind, columns, Limits(), ledger, grain, 1, 9, 9, rows)
-        reader = (_LineReader if as_rows else _CountingReader)(plan)
+        reader = (LineReader if as_rows else CountingReader)(plan)
         return list(reader.read(InputPartition(files)))
 
     def told(first, *rest, fault):

@@ -28,7 +28,7 @@ from kstoolkit.counters.sessions import rejoined
 from kstoolkit.errors import UnreadableFile
 from kstoolkit.events.contents import ContentsFile
 from kstoolkit.events.event import Columns, Limits
-from kstoolkit.pipeline.feeds import FileFeedPlan, _CountingReader, _File
+from kstoolkit.pipeline.feeds import CountingReader, FileFeedPlan, _File
 from kstoolkit.pipeline.operator import _unpack
 from kstoolkit.pipeline.shuffle import DEAD_LETTERS, Grain, from_ipc
 from kstoolkit.windows import Session
@@ -131,10 +131,10 @@ class Feed:
     out: Path
     tasks: int
 
-    def reader(self) -> _CountingReader:
+    def reader(self) -> CountingReader:
         ledger = str(self.out / "files.jsonl")
         plan = (ledger, GRAIN, self.tasks, 1_000, 1 << 40)
-        return _CountingReader(FileFeedPlan(str(self.folder), None, COLUMNS, Limits(), *plan))
+        return CountingReader(FileFeedPlan(str(self.folder), None, COLUMNS, Limits(), *plan))
 
     def partitions(self) -> list[InputPartition]:
         reader = self.reader()

@@ -14,8 +14,9 @@ from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.calibration import Everyone
 from kstoolkit.findings.rules import Exempt, Unusual
+from kstoolkit.pipeline.datasources import TICK
 from kstoolkit.pipeline.operator import COUNTS, MATERIAL, CascadeOperator, Plan, View
-from kstoolkit.pipeline.shuffle import BLOCK, TICK, from_ipc
+from kstoolkit.pipeline.shuffle import BLOCK, from_ipc
 from kstoolkit.windows import Cascade
 
 if TYPE_CHECKING:

@@ -21,9 +21,10 @@ from kstoolkit.counters.bucket import Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.distinct import Touched
 from kstoolkit.findings.stories import find_in_windows, merge_findings
+from kstoolkit.pipeline.datasources import TICK
 from kstoolkit.pipeline.operator import CLOSED, MATERIAL, REST, CascadeOperator
 from kstoolkit.pipeline.pipeline import Pipeline, _operator_plan
-from kstoolkit.pipeline.shuffle import BLOCK, REACHED, TICK, items_kind
+from kstoolkit.pipeline.shuffle import BLOCK, REACHED, items_kind
 from kstoolkit.pipeline.sink import Judging
 from tests.pipeline.test_operator import over
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -7,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from kstoolkit.pipeline.stream import Due, _StillReader, _TickReader
+from kstoolkit.pipeline.datasources import Due, _StillReader, _TickReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,3 +122,10 @@ def test_a_feed_that_stands_still_refuses_what_is_not_counted_yet() -> None:
     assert [list(reader.read(each)) for each in reader.partitions(offset, dict(offset))] == [[]]
     with pytest.raises(ValueError, match="is not counted yet"):
         reader.partitions(offset, {"actions": {"0": 51}})
+
+
+def test_what_spark_loads_to_plan_a_feed_is_light() -> None:
+    """It does so in processes that live once, and the query waits for each of them."""
+    asked = "import kstoolkit.pipeline.datasources, sys; print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert not {"numpy", "pyarrow", "pandas"} & set(told.stdout.split())
