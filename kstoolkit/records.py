@@ -92,7 +92,6 @@ class Source(StrEnum):
 MOMENTS = {"start_ms", "end_ms", "oldest_ms", "newest_ms", "now_ms", "stream_time_ms"}
 MOMENTS |= {"watermark_ms", "kept_from_ms"}
 
-
 _WHOLE_FROM = 1_000
 
 

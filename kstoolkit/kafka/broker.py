@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
-
 _KAFKA_VERSION = "4.3.1"  # the newest release whose parts are all published
 _BROKER_JARS = (
     Artifact("org.apache.kafka", "kafka_2.13", _KAFKA_VERSION),

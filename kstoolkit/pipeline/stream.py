@@ -3,9 +3,9 @@
 A tick is one row for every bucket, so that a bucket nobody writes to still gets its turn: without
 rows in a micro-batch it is not called at all, and in a live run it may still hold counters that
 wait for their flush. There is one as the query starts, and whenever a flush is due by what the sink
-wrote down of the batch before (:class:`Due`); nothing else forces a micro-batch. A run that has
-an end and can't tell it from what comes (files can) has one due after each batch, so that the last
-one brings ticks alone: that is the end.
+wrote down of the batch before (:class:`~kstoolkit.pipeline.datasources.Due`); nothing else forces a
+micro-batch. A run that has an end and can't tell it from what comes (files can) has one due after
+each batch, so that the last one brings ticks alone: that is the end.
 """
 
 from __future__ import annotations

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
+_DAY_MS = 86_400_000
+
 
 def find(
     path: str | os.PathLike[str] | Run, rules: Rule | Sequence[Rule] = DEFAULT_RULES
@@ -99,9 +101,6 @@ def check_counted(rules: Sequence[Rule], folder: RunFolder, settings: Settings) 
             message += f"out {which}."
             hint = "What was found while it was counted is in its findings, which saw all of them."
             raise ConfigurationError(message, hint=hint)
-
-
-_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -76,8 +76,8 @@ _DRAWN_BY: dict[str, str] = {
     "Records[Moment]": "lab.plot_moments",
     "Moment": "lab.plot_moment",
     "Records[LevelWork]": "lab.plot_level_work",
-    "Profile": "lab.plot_profile",
-    "Records[OptionDifference]": "lab.plot_difference",
+    "Profile": "profiles.plot_profile",
+    "Records[OptionDifference]": "profiles.plot_difference",
 }
 """The function of each class, as ``module.function`` in this package.
 

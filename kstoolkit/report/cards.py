@@ -48,6 +48,13 @@ SHOWN = 20
 """Incidents, findings, users and raw records on a page: what one person looks at in one sitting."""
 _NO_FINDINGS = nothing("No findings: no count crossed the line of any rule.")
 _COLUMNS = ("No.", "User", "Action", "Window, UTC", "Count", "Expected", "Chance")
+_NO_INCIDENTS = nothing("No incidents: no count crossed the line of any rule.")
+_AROUND_MS = 6 * 3_600_000
+_SAID = {"user", "since", "until", "actions", "windows", "peak", "certainty"}
+_SAID.add("expected at the peak")
+"""Facts of an incident that its sentence, its findings and the heading tell."""
+_KEYS = {"count": "counts", "flag": "windows with a finding"}
+_KEYS |= {"expected": "expected range", "incident": "time of an incident"}
 
 
 def findings_part(findings: Findings, ids: Ids, limit: int | None) -> ReportPart:
@@ -116,15 +123,6 @@ def _chance(finding: Finding) -> str:
     if finding.ceiling is not None:
         return f"unknown (ceiling {format_count(finding.ceiling)})"
     return chance(finding.log10_probability)
-
-
-_NO_INCIDENTS = nothing("No incidents: no count crossed the line of any rule.")
-_AROUND_MS = 6 * 3_600_000
-_SAID = {"user", "since", "until", "actions", "windows", "peak", "certainty"}
-_SAID.add("expected at the peak")
-"""Facts of an incident that its sentence, its findings and the heading tell."""
-_KEYS = {"count": "counts", "flag": "windows with a finding"}
-_KEYS |= {"expected": "expected range", "incident": "time of an incident"}
 
 
 @dataclass(frozen=True, slots=True)
