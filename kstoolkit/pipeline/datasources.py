@@ -2,24 +2,25 @@
 
 Spark asks each feed in processes that live once: one to make it, one to plan what tasks read of it,
 one that tells offsets. Each loads this module anew while the query waits for it, so nothing heavy
-is imported before it is needed: a feed of ticks needs no Arrow until a task reads it.
+is imported before it is needed. Nodes may lack our code: what runs there imports none of it.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
@@ -27,6 +28,11 @@ SHUFFLE_DDL = "bucket int, kind string, payload binary"
 """The columns of what a feed hands to the operator, as Spark writes them."""
 
 TICK, FLUSH = "tick", "flush"
+
+
+def ship_by_value() -> None:
+    """Have our code travel with each task, so that a cluster's nodes need nothing of ours."""
+    cloudpickle.register_pickle_by_value(sys.modules["kstoolkit"])  # type: ignore[no-untyped-call]
 
 
 class Feed(DataSource):
@@ -42,6 +48,11 @@ class Feed(DataSource):
     def schema(self) -> StructType | str:
         """Return the columns of the shuffle."""
         return SHUFFLE_DDL
+
+    def ship_as_it_came(self) -> None:
+        """Have what it loads travel on by value, if it came so itself: as no module's own class."""
+        if getattr(sys.modules.get(self.__module__), type(self).__name__, None) is not type(self):
+            ship_by_value()
 
 
 class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -63,6 +74,7 @@ class FileFeed(Feed):
         """Return the reader of one query."""
         from kstoolkit.pipeline.feeds import CountingReader, FileFeedPlan  # noqa: PLC0415
 
+        self.ship_as_it_came()
         return CountingReader(FileFeedPlan.from_json(self.options["plan"]))
 
 
@@ -81,6 +93,7 @@ class LineFeed(Feed):
         """Return the reader of one query."""
         from kstoolkit.pipeline.feeds import FileFeedPlan, LineReader  # noqa: PLC0415
 
+        self.ship_as_it_came()
         return LineReader(FileFeedPlan.from_json(self.options["plan"]))
 
 
@@ -151,10 +164,8 @@ class _TickReader(_Reader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         return [InputPartition(FLUSH if end.get(FLUSH, 0) > start.get(FLUSH, 0) else TICK)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from kstoolkit.pipeline.shuffle import to_each  # noqa: PLC0415
-
-        return to_each(self.buckets, partition.value)
+    def read(self, partition: InputPartition) -> Iterator[tuple[int, str, bytes]]:
+        return ((bucket, partition.value, b"") for bucket in range(self.buckets))
 
 
 class StillFeed(Feed):
@@ -179,5 +190,5 @@ class _StillReader(_Reader):
             raise ValueError(message)
         return [InputPartition(None)]  # Spark compares texts, and had its own
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+    def read(self, partition: InputPartition) -> Iterator[tuple[int, str, bytes]]:  # noqa: ARG002
         return iter(())

@@ -59,7 +59,7 @@ from kstoolkit.pipeline.alerting import (
     receivers_of,
 )
 from kstoolkit.pipeline.batches import keep_state_size
-from kstoolkit.pipeline.datasources import FLUSH, TICK, Due
+from kstoolkit.pipeline.datasources import FLUSH, TICK, Due, ship_by_value
 from kstoolkit.pipeline.failure import Restart, run_failed
 from kstoolkit.pipeline.feeds import FileFeedPlan
 from kstoolkit.pipeline.inputs import (
@@ -812,7 +812,7 @@ def _session(source: Files | Frame | Topic, folder: RunFolder, master: str | Non
     if str(spark.sparkContext.master).startswith("local"):
         check_workers(spark.sparkContext)
     else:
-        stream.ship_by_value()
+        ship_by_value()
         check_shared(spark, folder.path)
     return session_of_run(spark)
 

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark import cloudpickle
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType, StructType
 
-import kstoolkit
 from kstoolkit.events.files import BROKEN, FILE, NOW, RAW
 from kstoolkit.pipeline.counting import BESIDE, counting
 from kstoolkit.pipeline.dataframes import selected
@@ -124,11 +122,6 @@ def cascade(feed: DataFrame, plan: Plan, partitions: int) -> DataFrame:
 def json_schema(spark: SparkSession, lines: Sequence[str]) -> StructType:
     """Return the schema that Spark sees in lines of JSON."""
     return spark.read.json(spark.sparkContext.parallelize(lines, 1)).schema
-
-
-def ship_by_value() -> None:
-    """Have our code travel with each task, so that a cluster's nodes need nothing of ours."""
-    cloudpickle.register_pickle_by_value(kstoolkit)  # type: ignore[no-untyped-call]
 
 
 def _parsed(rows: DataFrame, schema: StructType) -> DataFrame:

@@ -14,9 +14,9 @@ from kstoolkit.counters.asks import Asks, moments
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.pipeline.dataframes import EventColumns
+from kstoolkit.pipeline.datasources import ship_by_value
 from kstoolkit.pipeline.operator import StateBlocks
 from kstoolkit.pipeline.shuffle import spare_collector
-from kstoolkit.pipeline.stream import ship_by_value
 from kstoolkit.units import Duration, check_whole, parse_duration
 from kstoolkit.windows import Hop, Window, as_window, countable
 

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import time
 from itertools import pairwise
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from kstoolkit.pipeline.datasources import Due, _StillReader, _TickReader
+from tests.pipeline.harness import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,10 +101,7 @@ def test_a_run_with_an_end_that_nothing_is_due_in_has_no_ticks(due: Due) -> None
 
 def kinds(reader: _TickReader, start: dict[str, Any], end: dict[str, Any]) -> list[str]:
     return [
-        kind
-        for partition in reader.partitions(start, end)
-        for batch in reader.read(partition)
-        for kind in batch.column("kind").to_pylist()
+        kind for partition in reader.partitions(start, end) for _, kind, _ in reader.read(partition)
     ]
 
 
@@ -129,3 +130,88 @@ def test_what_spark_loads_to_plan_a_feed_is_light() -> None:
     asked = "import kstoolkit.pipeline.datasources, sys; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert not {"numpy", "pyarrow", "pandas"} & set(told.stdout.split())
+
+
+DRIVER = """
+    import sys
+    from pathlib import Path
+    from pyspark import cloudpickle
+    from kstoolkit.events.event import Columns, Limits
+    from kstoolkit.pipeline.datasources import FileFeed, LineFeed, TickFeed, ship_by_value
+    from kstoolkit.pipeline.feeds import FileFeedPlan
+    from kstoolkit.pipeline.shuffle import Grain
+
+    place, feed = Path(sys.argv[1]), {feed}
+    columns = Columns("time", "user", "action")
+    plan = FileFeedPlan(
+        str(place / "in"), None, columns, Limits(), str(place / "out" / "files.jsonl"),
+        Grain(60_000, 2), 1, 9, 1 << 20,
+    )
+    ticks = {{"buckets": "2", "kind": "tick", "due": "due", "at_once": "True"}}
+    options = ticks | {{"plan": plan.to_json()}}
+    if {by_value}:
+        ship_by_value()
+    (place / "feed").write_bytes(cloudpickle.dumps((feed, options)))
+"""
+
+PLANNER = """
+    import sys
+    from pathlib import Path
+    from pyspark import cloudpickle
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+    from pyspark.sql.types import StructType
+
+    place = Path(sys.argv[1])
+    feed, options = cloudpickle.loads((place / "feed").read_bytes())
+    reader = feed(options).streamReader(StructType())
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    reader._ledger = None
+    work = reader.read, reader.partitions(start, end)
+    reader._ledger = None
+    (place / "task").write_bytes(cloudpickle.dumps(work))
+"""
+
+NODE = """
+    import sys
+    from pathlib import Path
+
+    class Bare:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] in {"google", "kstoolkit", "rocksdict"}:
+                raise ModuleNotFoundError(f"No module named {name!r} on this node")
+
+    sys.meta_path.insert(0, Bare())
+    from pyspark import cloudpickle
+    read, partitions = cloudpickle.loads(Path(sys.argv[1], "task").read_bytes())
+    print(sum(len(list(read(each))) for each in partitions))
+"""
+
+
+def done(program: str, place: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own, as the driver, its planners and the nodes are."""
+    return subprocess.run(
+        [sys.executable, "-c", dedent(program), place],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("feed", ["FileFeed", "LineFeed", "TickFeed"])
+def test_what_a_feed_makes_its_planner_load_goes_on_to_nodes_that_have_nothing_of_ours(
+    feed: str, tmp_path: Path
+) -> None:
+    for name in ("in", "out"):
+        (tmp_path / name).mkdir()
+    event = {"time": "2025-03-01T10:00:00Z", "user": "Ann", "action": "read"}
+    (tmp_path / "in" / "events.json").write_text(json.dumps(event))
+    seen = {}
+    for by_value in (True, False):
+        driver = done(DRIVER.format(feed=feed, by_value=by_value), tmp_path)
+        planner = done(PLANNER, tmp_path)
+        assert driver.stderr + planner.stderr == ""
+        seen[by_value] = done(NODE, tmp_path)
+    assert int(seen[True].stdout or 0) > 0, seen[True].stderr
+    assert "No module named 'kstoolkit' on this node" in seen[False].stderr

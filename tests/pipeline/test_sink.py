@@ -38,7 +38,7 @@ SENT = """
     from pyspark import cloudpickle
     from kstoolkit.changelog.topic import Outbox
     from kstoolkit.pipeline.sink import _BatchPlaces, _writing
-    from kstoolkit.pipeline.stream import ship_by_value
+    from kstoolkit.pipeline.datasources import ship_by_value
 
     ship_by_value()
     outbox = {outbox}
