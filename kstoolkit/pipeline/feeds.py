@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.datasource import ReadLimit
 
+_LEAST_BYTES, _OPENING_BYTES = 1 << 20, 1 << 14
+"""More than this is worth a second task, and as much as so many bytes is it to open a file."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileFeedPlan:
@@ -159,13 +162,18 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"files": self._up_to(start["files"], end)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """Spread files or parts over the tasks, the largest first, each to the task with least."""
-        slices: list[list[_File]] = [[] for _ in range(self.plan.tasks)]
-        loads = [0.0] * self.plan.tasks
+        """Spread files or parts over the tasks, the largest first, each to the task with least.
+
+        What little comes is one task's: to begin another takes as long as to count it.
+        """
         given_up = self._given_up(start["files"], end["files"])
         self._check_same(start["files"], end["files"], given_up)
         chosen = self.ledger.entries(start["files"], end["files"])
-        share = sum(each.size_bytes for each in chosen) / self.plan.tasks
+        weight = sum(each.size_bytes + _OPENING_BYTES for each in chosen)
+        tasks = min(self.plan.tasks, weight // _LEAST_BYTES + 1)
+        slices: list[list[_File]] = [[] for _ in range(tasks)]
+        loads = [0.0] * tasks
+        share = sum(each.size_bytes for each in chosen) / tasks
         pieces: list[tuple[float, _File]] = []
         for place, entry in enumerate(chosen, start["files"]):
             parts = [_File(place, entry.path, entry.admitted_ms, given_up.get(place))]

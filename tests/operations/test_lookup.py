@@ -306,7 +306,7 @@ BY_VALUE = """
     path, writes = sys.argv[1], sys.argv[2] == "write"
     if writes:
         import kstoolkit as kst
-        from kstoolkit.pipeline.stream import ship_by_value
+        from kstoolkit.pipeline.datasources import ship_by_value
         ship_by_value()
         lookup = kst.Lookup(lambda keys: dict.fromkeys(keys, "x"))
         lookup.values(pa.array(["a"]))
