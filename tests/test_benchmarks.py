@@ -418,7 +418,7 @@ def test_numpy_counts_of_the_events_it_makes_what_duckdb_does(
     assert hottest / workload.events == pytest.approx(workload.hottest or 0.179, abs=0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_growth_is_told_of_each_batch_with_numpys_totals(tmp_path: Path) -> None:

@@ -394,7 +394,7 @@ class Sink:
         now_ms: int,
         folders: tuple[Path, dict[str, Path]],
     ) -> tuple[int, int, list[Path]]:
-        """Score on the executors what rules could flag.
+        """Score what rules could flag, on the executors if it is much.
 
         Return how many findings there are, of how many counts nothing can be said, and the files.
 
@@ -418,14 +418,10 @@ class Sink:
         work = [*material, *((str(path), path.name) for path in waiting)]
         scored: dict[str, list[str]] = {}
         files, found, unjudged = [], 0, 0
-        if work:
-            # Not createDataFrame(), which makes its session the active one of all threads.
-            tasks = min(spark.sparkContext.defaultParallelism, len(work))
-            numbers = spark.range(len(work), numPartitions=tasks)
-            for row in numbers.mapInArrow(judging.scoring(work, views), _SCORED_DDL).collect():
-                files += _move(json.loads(row.files))
-                found, unjudged = found + row.found, unjudged + row.unjudged
-                scored.setdefault(row.view, []).append(row.scored)
+        for row in _scored(spark, judging.scoring(work, views), work):
+            files += _move(json.loads(row["files"]))
+            found, unjudged = found + row["found"], unjudged + row["unjudged"]
+            scored.setdefault(row["view"], []).append(row["scored"])
         if views:
             read = [each[2] for each in views.values()]
             read += [each for some in scored.values() for each in some]
@@ -433,6 +429,17 @@ class Sink:
             files += _move(decided["files"])
             found += decided["found"]
         return found, unjudged, [path for path in files if path.parent == place[_FINDINGS]]
+
+
+def _scored(spark: SparkSession, score: Any, work: Sequence[_Move]) -> list[Any]:
+    """Return what comes of each file of material: done here, or in tasks, as :func:`_done` does."""
+    if sum(Path(path).stat().st_size for path, _ in work) <= HERE_BYTES:
+        numbers = iter([pa.record_batch({"id": range(len(work))})])
+        return [row for batch in score(numbers) for row in batch.to_pylist()]
+    # Not createDataFrame(), which makes its session the active one of all threads.
+    tasks = min(spark.sparkContext.defaultParallelism, len(work))
+    numbers = spark.range(len(work), numPartitions=tasks)
+    return numbers.mapInArrow(score, _SCORED_DDL).collect()
 
 
 def _done(spark: SparkSession, work: Callable[[], Any], files: Iterable[str]) -> Any:

@@ -55,8 +55,8 @@ def submitted(process: int) -> str:
     ("program", "master", "wanted"),
     [
         pytest.param(COMMAND, "local[2]", QUICK, id="command"),
-        pytest.param(COMMAND, "local[5]", set(), id="command-on-five-cores"),
-        pytest.param(CALLED, "local[2]", set(), id="command-within-a-program"),
+        pytest.param(COMMAND, "local[5]", set(), id="five-cores", marks=pytest.mark.long),
+        pytest.param(CALLED, "local[2]", set(), id="within-a-program", marks=pytest.mark.long),
         pytest.param(IN_PYTHON, "local[2]", set(), id="python"),
     ],
 )

@@ -237,7 +237,10 @@ def looked_for(events: Events) -> dict[tuple[Any, ...], Any]:
     return found
 
 
-@pytest.mark.parametrize(("seed", "buckets", "number"), [(1, 1, 1), (2, 8, 4), (3, 64, 2)])
+@pytest.mark.parametrize(
+    ("seed", "buckets", "number"),
+    [(1, 1, 1), (2, 8, 4), pytest.param(3, 64, 2, marks=pytest.mark.long)],
+)
 def test_a_run_that_ends_finds_what_a_look_at_its_counts_does(
     tmp_path: Path, seed: int, buckets: int, number: int
 ) -> None:
@@ -256,7 +259,7 @@ def test_a_run_that_ends_finds_what_a_look_at_its_counts_does(
     ("buckets", "number"),
     [
         (1, 30),
-        (8, 20),
+        pytest.param(8, 20, marks=pytest.mark.long),
         pytest.param(8, 80, marks=pytest.mark.long),
         pytest.param(64, 12, marks=pytest.mark.long),
     ],

@@ -111,8 +111,7 @@ COUNTING = """
     "names",
     [
         PARTS,
-        ("_jsparkSession",),
-        *(pytest.param((each,), marks=pytest.mark.long) for each in PARTS[:4]),
+        *(pytest.param((each,), marks=pytest.mark.long) for each in (*PARTS[:4], "_jsparkSession")),
     ],
     ids="-".join,
 )

@@ -107,9 +107,9 @@ def test_a_store_that_was_opened_several_times_is_told_by_all_of_its_logs(tmp_pa
     ("law", "name", "deletes"),
     [
         (bell, "kafka_streams", 0.0),
-        (few, "kafka_streams", 0.0),
+        pytest.param(few, "kafka_streams", 0.0, marks=pytest.mark.long),
         (evenly, "kafka_streams", 0.2),
-        (bell, "spark", 0.0),
+        pytest.param(bell, "spark", 0.0, marks=pytest.mark.long),
         (few, "spark", 0.1),
         (in_order, "spark", 0.0),
     ],

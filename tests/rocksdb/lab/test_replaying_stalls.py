@@ -47,7 +47,10 @@ def write(path: Path, engine: str, *, pace: float | None = None, burst: int = 0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("engine", "burst"), [("spark", 0), ("kafka_streams", 0), ("spark", 30)])
+@pytest.mark.parametrize(
+    ("engine", "burst"),
+    [("spark", 0), pytest.param("kafka_streams", 0, marks=pytest.mark.long), ("spark", 30)],
+)
 def test_a_store_that_stalled_stalls_as_often_in_its_replay(
     engine: str, burst: int, tmp_path: Path
 ) -> None:
