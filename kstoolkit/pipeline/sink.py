@@ -434,8 +434,8 @@ class Sink:
 def _scored(spark: SparkSession, score: Any, work: Sequence[_Move]) -> list[Any]:
     """Return what comes of each file of material: done here, or in tasks, as :func:`_done` does."""
     if sum(Path(path).stat().st_size for path, _ in work) <= HERE_BYTES:
-        numbers = iter([pa.record_batch({"id": range(len(work))})])
-        return [row for batch in score(numbers) for row in batch.to_pylist()]
+        here = iter([pa.record_batch({"id": pa.array(range(len(work)))})])
+        return [row for batch in score(here) for row in batch.to_pylist()]
     # Not createDataFrame(), which makes its session the active one of all threads.
     tasks = min(spark.sparkContext.defaultParallelism, len(work))
     numbers = spark.range(len(work), numPartitions=tasks)

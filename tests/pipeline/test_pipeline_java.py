@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+from threading import Event
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
+import kstoolkit as kst
+from kstoolkit.environment import find_java
+from kstoolkit.pipeline import inputs
 from tests.cli.commands import COLUMNS
 from tests.pipeline.harness import events, finish, spawn, until, write_files
 
@@ -71,3 +76,19 @@ def test_java_keeps_a_collector_that_the_environment_names(
 ) -> None:
     monkeypatch.setenv("JDK_JAVA_OPTIONS", f"{os.environ['JDK_JAVA_OPTIONS']} -XX:+UseParallelGC")
     assert told(COMMAND, tmp_path, "local[1]") == {"-XX:TieredStopAtLevel=1"}
+
+
+def test_java_optimises_later_for_a_topic_and_starts_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:+UseSerialGC")
+    monkeypatch.setattr(inputs, "ENDS_WITH_ITS_COMMAND", ending := Event())
+    topic = kst.kafka_topic(
+        "kafka://localhost:9/a", event_time="time", user="user", action="action"
+    )
+    assert inputs.java_options(topic, "local[2]") == []
+    ending.set()
+    asked = inputs.java_options(topic, "local[2]")
+    assert inputs.java_options(topic, "local[5]") == []
+    java = [str(find_java().home / "bin" / "java"), *asked, "-XX:+PrintFlagsFinal", "-version"]
+    told = subprocess.run(java, capture_output=True, text=True, check=True).stdout
+    flags = dict(re.findall(r"(Tier4\w+Threshold)\s*=\s*(\d+)", told))
+    assert sorted(f"-XX:{name}={value}" for name, value in flags.items()) == sorted(asked)
