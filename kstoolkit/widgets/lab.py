@@ -73,7 +73,7 @@ def _lines(of: dict[str, Course], *, is_running: bool) -> Part:
             alike.append(f"{label}: {why}.")
         else:
             charts.append((label, drawn))
-    named = [(_short(name), [some[-1].at_ms / 1e3 for some in of[name]]) for name in of]
+    named = [(_short(name), [round(some[-1].at_ms / 1e3, 2) for some in of[name]]) for name in of]
     return parts.lines("Courses", named, charts, unit=" s", alike=alike)
 
 
@@ -365,7 +365,7 @@ class CompactionLab(Panel):
             slider = parts.field("at", "Levels after", at, type="slider", options=options)
             step = {} if self._trying.is_running else parts.form("Step", slider)
             self.face.show(step=step, levels=_levels(found, of, at))
-            self.face.mark("courses", at / 1e3)
+            self.face.mark("courses", round(at / 1e3, 2))
 
     def _static(self) -> Html:
         found = self._trying.found()

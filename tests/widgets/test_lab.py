@@ -118,7 +118,7 @@ def test_each_chart_has_the_figures_of_the_moments(compared: Comparison) -> None
             moments = [each for each in compared.series if each.profile == profile]
             assert shown["values"][place] == [each.written_per_user_byte for each in moments]
             xs = lab.face.part("courses")["courses"][place]["xs"]
-            assert xs == [each.at_ms / 1e3 for each in moments]
+            assert xs == [round(each.at_ms / 1e3, 2) for each in moments]
         last = still(lab.face.part("courses"))
         assert all(text[-1] in last for text in shown["texts"])
 
@@ -193,9 +193,9 @@ def test_the_levels_are_looked_at_step_by_step(compared: Comparison) -> None:
         first = lab.face.part("levels")
         assert first != last
         assert first["most"] == last["most"], "bars of every step are as long as they are large"
-        assert lab.face.chosen == {"courses": steps[0] / 1e3}
+        assert lab.face.chosen == {"courses": round(steps[0] / 1e3, 2)}
         middle = steps[len(steps) // 2]
-        hear(lab, at=["courses", middle / 1e3])
+        hear(lab, at=["courses", round(middle / 1e3, 2)])
         assert lab.face.part("step")["fields"][0]["value"] == middle
         for bar, profile in zip(
             lab.face.part("levels")["bars"], ("level", "universal"), strict=True
