@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
 _LEAST_BYTES, _OPENING_BYTES = 1 << 20, 1 << 14
-"""More than this is worth a second task, and as much as so many bytes is it to open a file."""
+"""From so many bytes on a second task is begun; a file counts for so many more, to be opened."""
 
 
 @dataclass(frozen=True, slots=True)

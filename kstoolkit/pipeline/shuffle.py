@@ -296,6 +296,6 @@ def spare_collector() -> None:
     and to count what is spared as long: that it is done is noted where the process keeps it, as
     code that travels by value comes anew with each task. What a task makes is collected as ever.
     """
-    if not vars(gc).setdefault("_spared_by_kstoolkit", False):
+    if "_spared_by_kstoolkit" not in vars(gc):
         vars(gc)["_spared_by_kstoolkit"] = True
         gc.freeze()

@@ -166,9 +166,8 @@ PLANNER = """
     reader = feed(options).streamReader(StructType())
     start = reader.initialOffset()
     end = reader.latestOffset(start, ReadAllAvailable())
-    reader._ledger = None
-    work = reader.read, reader.partitions(start, end)
-    reader._ledger = None
+    # Spark has another process pickle what tasks do, with a reader that has seen nothing.
+    work = feed(options).streamReader(StructType()).read, reader.partitions(start, end)
     (place / "task").write_bytes(cloudpickle.dumps(work))
 """
 
