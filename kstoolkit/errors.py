@@ -87,9 +87,8 @@ def naming(text: str, **values: object) -> Sentence:
     >>> told, told.at_terminal
     ('Give action= or total=True.', 'Give --action or --total.')
     """
-    return Sentence(
-        text.format_map(_Words(values, "in_python")), text.format_map(_Words(values, "at_terminal"))
-    )
+    words = (_Words(values, where) for where in ("in_python", "at_terminal"))
+    return Sentence(*map(text.format_map, words))
 
 
 class _Words(dict[str, object]):
@@ -215,8 +214,7 @@ class UnreadableFile(KstoolkitError):
             hint += " To go on without it, give {set_aside}."
         else:
             hint += " To pass it over, name the files by a glob."
-        flag = f"--set-aside {shlex.quote(self.alone)}"
-        option = Option("set_aside", repr(self.alone), flag)
+        option = Option("set_aside", repr(self.alone), f"--set-aside {shlex.quote(self.alone)}")
         super().__init__(f"{path!r} can't be {how}: {why}.", hint=naming(hint, set_aside=option))
 
     @classmethod

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.widgets.panel import Panel
 
 _NAMES = ("findings", "memory", "profile", "store")
-_OUT = "out"
 
 
 @magics_class
@@ -45,7 +44,7 @@ class PanelMagics(Magics):
 
         OUT is the run's folder, by default ``out``, or a variable with a run, findings or a folder.
         """
-        return _shown(findings_panel, self._given(line) or _OUT)
+        return _shown(findings_panel, self._given(line) or "out")
 
     @line_magic
     def store(self, line: str) -> Panel | None:

@@ -63,10 +63,8 @@ def _whole_ms(value: object) -> int:
 def _aware_ms(moment: datetime) -> int:
     if moment.tzinfo is None:
         message = f"The time {moment.isoformat()} has no time zone."
-        hint = (
-            "Python takes it for local time. Give datetime(..., tzinfo=UTC), or text: that is in "
-            "UTC if it names no zone."
-        )
+        hint = "Python takes it for local time. Give datetime(..., tzinfo=UTC), or text: that is "
+        hint += "in UTC if it names no zone."
         raise ConfigurationError(message, hint=hint)
     return _whole_ms((moment - EPOCH) // _ONE_MS)
 

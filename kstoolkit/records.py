@@ -271,9 +271,9 @@ class Records(Viewed, Sequence[_Row], Generic[_Row]):
     @overload
     def __getitem__(self, index: slice) -> Records[_Row]: ...
     def __getitem__(self, index: int | slice) -> _Row | Records[_Row]:
-        return (
-            Records(self.rows[index], self.kind) if isinstance(index, slice) else self.rows[index]
-        )
+        if isinstance(index, slice):
+            return Records(self.rows[index], self.kind)
+        return self.rows[index]
 
     def __iter__(self) -> Iterator[_Row]:
         return iter(self.rows)

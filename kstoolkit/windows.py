@@ -333,17 +333,14 @@ class Cascade:
         _check_nesting(panes)
         _check_sessions(panes, sessions)
         levels = [*panes, *sessions]
-
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
+        put, span = partial(object.__setattr__, self), partial(parse_duration, allow_zero=True)
         put("windows", panes)
         put("sessions", sessions)
         put("retention", _per_level(levels, retention, lambda _: RETAINED_WINDOWS, _positive))
         often = [0, *(min(w.every_ms // 60, LONGEST_DEFAULT_FLUSH_MS) for w in levels[1:])]
-        put("flush_ms", _per_level(levels, flush, lambda w: often[levels.index(w)], _span))
+        put("flush_ms", _per_level(levels, flush, lambda w: often[levels.index(w)], span))
         put("min_count", _per_level(levels, min_count, lambda _: 1, _positive))
-        put("lateness_ms", _per_level(levels, lateness, lambda _: None, _span))
+        put("lateness_ms", _per_level(levels, lateness, lambda _: None, span))
         put("expire_ms", _per_level(levels, expire, lambda _: None, parse_duration))
         put("max_counters_per_flush", _positive(max_counters_per_flush))
 
@@ -378,12 +375,9 @@ class Cascade:
         if level >= len(self.windows):
             return None
         pane_ms = self.windows[level].pane_ms
-        fitting = [
-            other
-            for other in range(level)
-            if self.windows[other].is_tumbling and pane_ms % self.windows[other].size_ms == 0
-        ]
-        return fitting[-1] if fitting else None
+        shorter = enumerate(self.windows[:level])
+        fitting = (n for n, w in shorter if w.is_tumbling and pane_ms % w.size_ms == 0)
+        return max(fitting, default=None)
 
     def __repr__(self) -> str:
         names = (repr(w.label) if w.is_tumbling else repr(w) for w in self.levels)
@@ -433,7 +427,3 @@ def _positive(value: int) -> int:
         message = f"{value!r} is not a positive number."
         raise ConfigurationError(message, hint="Give 1 or more.")
     return value
-
-
-def _span(value: Duration) -> int:
-    return parse_duration(value, allow_zero=True)

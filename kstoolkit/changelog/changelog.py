@@ -210,16 +210,11 @@ def _batch(epoch: int, number: int, folder: Path) -> Batch | None:
 
 def _uncovered(batches: list[Batch]) -> list[Batch]:
     """Return the batches of one epoch that no later one stands for."""
-    folds = [(each.number, each.fold.covers) for each in batches if each.fold is not None]
+    runs = [(each.number, run) for each in batches if each.fold for run in each.fold.covers]
     return [
         each
         for each in batches
-        if not any(
-            each.number in numbers
-            for last, covers in folds
-            if each.number < last
-            for numbers in covers
-        )
+        if not any(each.number < last and each.number in run for last, run in runs)
     ]
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -207,8 +207,7 @@ def _fold(
     marker.save(target.folder)
     after = place.stat().st_size
     result = CompactionResult(len(batches), rows_before, rows_after, bytes_before, after)
-    names = (*target.names, FOLD, place.name)
-    folded = Batch(target.epoch, target.number, target.folder, names, marker)
+    folded = replace(target, names=(*target.names, FOLD, place.name), fold=marker)
     _take_away_leftovers(folders, folded)
     return folded, result
 
@@ -256,13 +255,10 @@ class CountsContent:
         buckets = buckets_among(files)
         lengths_ms = sorted(lengths_among(files))
         span = joined_span(file.span_ms("changed_at") for file in files)
-        changed_ms, has_ends = span[1] if span else 0, any(file.has_ends for file in files)
+        changed_ms, parts = span[1] if span else 0, parts_among(files)
+        has_ends = any(file.has_ends for file in files)
         writer = ChangelogWriter(
-            path,
-            buckets=buckets,
-            changed_ms=changed_ms,
-            parts=parts_among(files),
-            has_ends=has_ends,
+            path, buckets=buckets, changed_ms=changed_ms, parts=parts, has_ends=has_ends
         )
         rows_before = sum(file.num_rows for file in files)
         # What fits into memory is read in one go: each piece would open all files again.
@@ -270,8 +266,8 @@ class CountsContent:
         with closing(writer):
             for piece, length_ms in product(pieces, lengths_ms):
                 go_on()
-                parts = (file.read(length_ms, bucket=piece) for file in files)
-                counters = latest(chain.from_iterable(parts))
+                found = (file.read(length_ms, bucket=piece) for file in files)
+                counters = latest(chain.from_iterable(found))
                 if length_ms in self.floors_ms:
                     counters = counters.take(counters.start_ms >= self.floors_ms[length_ms])
                 for bucket, part in counters.by_bucket(buckets):

@@ -42,16 +42,14 @@ _SCHEMA = pa.schema(
 )
 """The columns, as every reader sees them."""
 _TEXT = pa.dictionary(pa.int32(), pa.string())
-_CODED = _SCHEMA.set(2, pa.field("user", _TEXT)).set(3, pa.field("action", _TEXT))
-"""The same, texts by dictionary: how they are at hand."""
 _END = "window_end"
 _OTHERS = [_END, *(name for name in _SCHEMA.names if name != "action")]
 
 
 def _coded(parts: Sequence[str] | None, *, has_ends: bool = False) -> pa.Schema:
-    """Return the columns of a file, texts by dictionary."""
-    before, after = list(_CODED)[:3], list(_CODED)[4:]
-    texts = (pa.field(name, _TEXT) for name in parts or ["action"])
+    """Return the columns of a file, texts by dictionary: how they are at hand."""
+    before, after = list(_SCHEMA)[:2], list(_SCHEMA)[4:]
+    texts = (pa.field(name, _TEXT) for name in ["user", *(parts or ["action"])])
     return pa.schema([*before, *texts, *after, *[pa.field(_END, TIME)] * has_ends])
 
 
@@ -95,7 +93,7 @@ class ChangelogWriter:
 
     def _batch(self, counters: Counters, window_ms: int) -> pa.RecordBatch:
         columns, rows = counters.to_batch().columns, len(counters)
-        actions = columns[2:3] if counters.parts is None else coded_columns(counters)
+        actions = columns[2:3] if counters.parts is None else _coded_actions(counters)
         window = pa.repeat(pa.scalar(window_ms, pa.int64()), rows)
         changed_at = pa.repeat(pa.scalar(self.changed_ms, pa.int64()).cast(TIME), rows)
         starts, count = columns[0].cast(TIME), columns[3].cast(pa.int64())
@@ -117,16 +115,10 @@ class ChangelogWriter:
             self.size_bytes = self._path.stat().st_size
 
 
-def coded_columns(counters: Counters) -> list[pa.DictionaryArray]:
+def _coded_actions(counters: Counters) -> list[pa.DictionaryArray]:
     """Return the parts of counters' actions as columns, texts by dictionary."""
     rows, parts = pa.array(counters.action), split(counters.actions, len(counters.named))
     return [texts.dictionary_encode().take(rows) for texts in parts]
-
-
-def joined_columns(columns: Sequence[pa.Array | pa.ChunkedArray]) -> pa.DictionaryArray:
-    """Return the one text of each row's parts."""
-    whole = (one.combine_chunks() if isinstance(one, pa.ChunkedArray) else one for one in columns)
-    return joined([each.dictionary_encode() for each in whole])
 
 
 @contextmanager
@@ -175,13 +167,11 @@ def stored_parts(metadata: pq.FileMetaData) -> tuple[str, ...] | None:
 
 
 def _stored_groups(
-    file: pq.ParquetFile, path: Path
+    file: pq.ParquetFile, path: Path, ours: pa.Schema
 ) -> tuple[int | None, tuple[tuple[int, int], ...]]:
     """Return what the file says of its row groups: among how many buckets, and what each holds."""
     text = (file.metadata.metadata or {}).get(_GROUPS_KEY.encode())
     # Arrow hands metadata on to whatever is written from a table, true or not by then.
-    has_ends = _END in file.schema_arrow.names
-    ours = _coded(stored_parts(file.metadata), has_ends=has_ends)
     if text is None or not file.schema_arrow.equals(ours):
         return None, ()
     try:
@@ -229,9 +219,8 @@ class CountsFile:
     def open(cls, path: Path) -> CountsFile:
         """Read the end of the file, where it is said what the rest holds; as of :func:`opened`."""
         with opened(path) as file:
-            buckets, groups = _stored_groups(file, path)
-            parts = stored_parts(file.metadata)
-            has_ends = _END in file.schema_arrow.names
+            parts, has_ends = stored_parts(file.metadata), _END in file.schema_arrow.names
+            buckets, groups = _stored_groups(file, path, _coded(parts, has_ends=has_ends))
             return cls(path, file.metadata.num_rows, buckets, groups, parts, has_ends)
 
     def window_lengths_ms(self) -> set[int]:
@@ -326,10 +315,11 @@ class CountsFile:
 
     def _counters(self, table: pa.Table, window_ms: int) -> Counters:
         starts = table["window_start"].cast(pa.int64()).to_numpy()
-        count, parts = table["count"].to_numpy().astype(np.uint64), self.parts
-        actions = table["action"] if parts is None else joined_columns(table.select(parts).columns)
+        count = table["count"].to_numpy().astype(np.uint64)
+        parts = [table[name].combine_chunks().dictionary_encode() for name in self.parts or ()]
+        actions = joined(parts) if parts else table["action"]
         ends = table[_END].cast(pa.int64()).to_numpy() if window_ms < 0 else None
-        return Counters.of(starts, table["user"], actions, count, parts, ends)
+        return Counters.of(starts, table["user"], actions, count, self.parts, ends)
 
     def _row_groups(self, file: pq.ParquetFile, numbers: list[int]) -> pa.Table:
         with _understood(self.path):

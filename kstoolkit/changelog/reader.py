@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kstoolkit.changelog.changelog import ask_files, folded, lengths_among
+from kstoolkit.changelog.changelog import ask_files, buckets_among, folded, lengths_among
 from kstoolkit.counters.counters import Counters
 
 if TYPE_CHECKING:
@@ -37,10 +37,6 @@ class Dated:
 
     def __len__(self) -> int:
         return len(self.changed_ms)
-
-    def take(self, chosen: NDArray[np.bool_]) -> Dated:
-        """Return the chosen ones."""
-        return Dated(self.counters.take(chosen), self.changed_ms[chosen])
 
 
 def _newest(parts: list[Dated]) -> Dated:
@@ -84,8 +80,7 @@ class ChangelogReader:
         rows = self.rows(window_ms)
         if rows <= _AT_ONCE:
             return 1
-        told = self._asked(lambda files: {file.buckets or 1 for file in files})
-        buckets = told.pop() if len(told) == 1 else 1
+        buckets = self._asked(buckets_among)
         return buckets if buckets > 1 else -(-rows // _AT_ONCE)
 
     def rows(self, window_ms: int | None = None) -> int:

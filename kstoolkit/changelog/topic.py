@@ -64,12 +64,11 @@ def _records_of(
     updated_ms = np.maximum.reduceat(changed, first) if first.size else changed
     user, start_ms = counters.user[first], counters.start_ms[first]
     keys = encode_topic_keys(counters.users, user, start_ms, size_ms)
-    told = counters.action, counters.count
-    texts = counters.actions, counters.parts
+    told = size, counters.action, counters.count, updated_ms, counters.actions, counters.parts
     if counters.end_ms is None:
-        return keys, encode_many(ActionBundles(size, *told, updated_ms, *texts))
+        return keys, encode_many(ActionBundles(*told))
     lasted_ms = (counters.end_ms - counters.start_ms).astype(np.uint64)
-    values = encode_many(ActionBundles(size, *told, updated_ms, *texts, lasted_ms))
+    values = encode_many(ActionBundles(*told, lasted_ms))
     is_gone = np.add.reduceat(counters.count, first) == 0  # others swallowed all of them
     return keys, pc.if_else(pa.array(is_gone), pa.nulls(len(keys), values.type), values)
 
@@ -136,19 +135,16 @@ def _counters(
     if again.size:
         raise _twice(windows, window[order[again[0]]], bundles.actions[action[order[again[0]]]])
     texts, codes = (windows.users, bundles.actions), (user[order], action[order])
-    counts = start_ms[order], bundles.count[rows][order]
-    if bundles.lasted_ms is None:
-        return Counters(*texts, *codes, *counts, bundles.parts), order
-    end_ms = counts[0] + bundles.lasted_ms[rows][order].astype(np.int64)
+    counts, end_ms = (start_ms[order], bundles.count[rows][order]), None
+    if bundles.lasted_ms is not None:
+        end_ms = counts[0] + bundles.lasted_ms[rows][order].astype(np.int64)
     return Counters(*texts, *codes, *counts, bundles.parts, end_ms), order
 
 
 def _twice(windows: WindowKeys, window: np.intp, action: pa.Scalar) -> FormatError:
     who = windows.users[windows.user[window]].as_py()
-    message = (
-        f"The record of {who!r} from {windows.start_ms[window]} ms on names the action "
-        f"{action.as_py()!r} twice."
-    )
+    record = f"The record of {who!r} from {windows.start_ms[window]} ms on"
+    message = f"{record} names the action {action.as_py()!r} twice."
     return FormatError(message, hint="Give a topic that only kstoolkit writes to.")
 
 
@@ -222,8 +218,7 @@ class OutboxWriter:
 
     def __init__(self, path: Path, outbox: Outbox, *, changed_ms: int) -> None:
         self.outbox, self.changed_ms = outbox, changed_ms
-        self.rows = 0
-        self.size_bytes = 0
+        self.rows = self.size_bytes = 0
         self._file = pq.ParquetWriter(path, _SCHEMA, compression="zstd")
 
     def write(self, bucket: int, window_ms: int, counters: Counters) -> None:

@@ -26,25 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     gc.set_threshold(100_000)  # what is loaded stays: looking for garbage in it takes its time
+    from kstoolkit.cli import terminal  # noqa: PLC0415
     from kstoolkit.cli.application import app  # noqa: PLC0415 - Typer's import has its price
-    from kstoolkit.cli.terminal import (  # noqa: PLC0415
-        INTERRUPTED,
-        MISTAKE,
-        accept_any_text,
-        nowhere_to_print,
-        quieten_libraries,
-    )
 
     if arguments is None:
         ENDS_WITH_ITS_COMMAND.set()
-    if nowhere_to_print():
-        return MISTAKE
-    accept_any_text()
-    quieten_libraries()
+    if terminal.nowhere_to_print():
+        return terminal.MISTAKE
+    terminal.accept_any_text()
+    terminal.quieten_libraries()
     try:
         app(arguments, prog_name="kstoolkit")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(bool(end.code))
     except KeyboardInterrupt:  # before a command had begun
-        return INTERRUPTED
+        return terminal.INTERRUPTED
     return 0

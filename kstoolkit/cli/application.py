@@ -11,7 +11,6 @@ from kstoolkit.cli.checkup import checkup
 from kstoolkit.cli.run import run, supervise
 from kstoolkit.cli.terminal import ending, say
 
-_HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _CODES = """\b
 Exit codes: 0 done, 1 a fault, 2 a mistake in what was given; of supervise and
 run --follow also 75: the restarts of an hour are spent, try again later; of
@@ -30,7 +29,7 @@ def _commands(epilog: str | None = None) -> typer.Typer:
     return typer.Typer(
         epilog=epilog,
         no_args_is_help=True,
-        context_settings=_HELP,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         rich_markup_mode=None,
         add_completion=False,
         pretty_exceptions_enable=False,

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kstoolkit.cli.options import (
-    AS_JSON_OBJECT,
-    KAFKA_CONFIG,
-    SCRATCH,
-    argument,
-    optional,
-    settings_in,
-)
+from kstoolkit.cli import options
+from kstoolkit.cli.options import argument, optional, settings_in
 from kstoolkit.cli.rocksdb import CLIENT_CONFIG, METRICS, PROGRESS, metrics_given
 from kstoolkit.cli.terminal import URGENT, in_flags, note, print_json, print_table, say, say_lines
 from kstoolkit.moments import moment_text
@@ -60,10 +54,10 @@ def checkup(
     bootstrap: str | None = optional(
         "HOST:PORT", "Servers of Kafka, to ask where changelog topics end.", "none is asked"
     ),
-    kafka_config: str | None = KAFKA_CONFIG,
+    kafka_config: str | None = options.KAFKA_CONFIG,
     html: str | None = optional("FILE", "Write it as a page, too.", "none is written"),
-    _scratch: str | None = SCRATCH,
-    as_json: bool = AS_JSON_OBJECT,
+    _scratch: str | None = options.SCRATCH,
+    as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Print what is the matter with a whole application's state.
 
@@ -136,11 +130,11 @@ def _cells(store: CheckedStore) -> list[str]:
     ]
 
 
-def _page(told: Checkup, options: Mapping[str, str | None]) -> Report:
+def _page(told: Checkup, flags: Mapping[str, str | None]) -> Report:
     from kstoolkit.report.report import Report  # noqa: PLC0415 - draws
 
     found = in_flags(told)
     unjudged = {in_flags(why): rules for why, rules in found.unjudged.items()}
-    given = [f"--{name} {quoted_path(value)}" for name, value in options.items() if value]
+    given = [f"--{name} {quoted_path(value)}" for name, value in flags.items() if value]
     page = Report(command=" ".join(["kstoolkit checkup", quoted_path(found.path), *given]))
     return page.add(replace(found, unjudged=unjudged), limit=len(found.stores))

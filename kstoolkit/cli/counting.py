@@ -17,16 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from kstoolkit.cli import terminal
 from kstoolkit.cli.results import nothing_found
-from kstoolkit.cli.terminal import (
-    INTERRUPTED,
-    TERMINATED,
-    Terminated,
-    asked_to_stop,
-    note,
-    say,
-    say_lines,
-)
+from kstoolkit.cli.terminal import Terminated, asked_to_stop, note, say, say_lines
 from kstoolkit.errors import InputError, RunFailed, local_folder
 from kstoolkit.events.topics import Topic
 from kstoolkit.pipeline.failure import Restart
@@ -52,9 +45,9 @@ class _AliveFile:
     That is ten triggers, and five minutes at least.
     """
 
-    def __init__(self, path: Path, trigger_ms: int) -> None:
-        self._path = path
-        self._well_seconds = max(_LEAST_SECONDS, _TRIGGERS * trigger_ms / 1_000)
+    def __init__(self, path: str, trigger: str) -> None:
+        self._path = Path(path)
+        self._well_seconds = max(_LEAST_SECONDS, _TRIGGERS * parse_duration(trigger) / 1_000)
         self._batch: int | None = None
         self._ended = time.monotonic()
         self._due = self._ended
@@ -88,7 +81,7 @@ def finish(
     _quieten_pyspark()
     words = f"Stopped; nothing is lost. {_GO_ON}"
     serving = _serving(pipeline, out, metrics_port, progress=progress)
-    with serving, _interruptible(INTERRUPTED, words):
+    with serving, _interruptible(terminal.INTERRUPTED, words):
         return pipeline.run(out, progress=progress, **limits)
 
 
@@ -112,14 +105,11 @@ def follow(
             run = pipeline.start(out, trigger=trigger, progress=progress, restart=restart, **limits)
         with asked_to_stop() as asked:
             try:
-                alive = None
-                if alive_file is not None:
-                    alive = _AliveFile(Path(alive_file), parse_duration(trigger))
+                alive = None if alive_file is None else _AliveFile(alive_file, trigger)
                 while not asked.wait(_LOOK_SECONDS):
                     if not run.is_active and not asked.is_set():
-                        raise run.failure() or RunFailed(
-                            "The run has ended by itself.", hint=_GO_ON
-                        )
+                        ended = RunFailed("The run has ended by itself.", hint=_GO_ON)
+                        raise run.failure() or ended
                     if alive is not None:
                         alive.look(run)
             finally:
@@ -152,7 +142,8 @@ def _interruptible(code: int, words: str) -> Iterator[None]:
         if stopped is None:
             raise
         note(words)
-        raise typer.Exit(TERMINATED if isinstance(stopped, Terminated) else code) from None
+        code = terminal.TERMINATED if isinstance(stopped, Terminated) else code
+        raise typer.Exit(code) from None
 
 
 def _quieten_pyspark() -> None:

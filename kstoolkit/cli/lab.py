@@ -13,17 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import (
-    AS_JSON,
-    AS_JSON_OBJECT,
-    SCRATCH,
-    argument,
-    hidden,
-    number,
-    optional,
-    size,
-    switch,
-)
+from kstoolkit.cli import options
+from kstoolkit.cli.options import argument, hidden, number, optional, size, switch
 from kstoolkit.cli.terminal import note, print_json, print_table, say, say_lines, tell
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.rocksdb.profiles.java import not_in_java
@@ -91,8 +82,8 @@ def compare_profiles(
         "Leave the stores there, each in a folder of its profile's name, to be looked into.",
         "they are removed",
     ),
-    _scratch: str | None = SCRATCH,
-    as_json: bool = AS_JSON,
+    _scratch: str | None = options.SCRATCH,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Compare what profiles cost on one workload.
 
@@ -221,9 +212,9 @@ def _show_trials(trials: list[Trial]) -> None:
             why = trial.unknown["write_amplification"]
             note(f"{trial.profile}: write amplification is unknown ({why}).")
         for why in dict.fromkeys(trial.unset.values()):
-            options = [name for name, told in trial.unset.items() if told == why]
-            are = "is" if len(options) == 1 else "are"
-            note(f"{trial.profile}: {', '.join(options)} {are} not set: {why}.")
+            unset = [name for name, told in trial.unset.items() if told == why]
+            are = "is" if len(unset) == 1 else "are"
+            note(f"{trial.profile}: {', '.join(unset)} {are} not set: {why}.")
 
 
 def _how_stopped(trial: Trial) -> str:
@@ -264,7 +255,7 @@ def profile(
         help="For whom: Kafka Streams (java), Spark, rocksdict, or by RocksDB's own names.",
     ),
     *,
-    as_json: bool = AS_JSON_OBJECT,
+    as_json: bool = options.AS_JSON_OBJECT,
     class_name: str | None = optional(
         "CLASS", "With --to java: what to call the class.", "RocksDBOptions", flag="--class"
     ),
@@ -367,7 +358,7 @@ def capacity(
         "DURATION", "How long nothing is counted at the worst.", "30 minutes"
     ),
     catch_up: str | None = optional("DURATION", "Within what time that is made good.", "1 hour"),
-    as_json: bool = AS_JSON_OBJECT,
+    as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Say how many machines a stream of events needs, and why.
 

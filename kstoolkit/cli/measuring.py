@@ -9,14 +9,7 @@ import typer
 
 from kstoolkit.cli import options, stores
 from kstoolkit.cli.options import SHOWN, argument, optional, required, switch, taking
-from kstoolkit.cli.stores import (
-    GivenSide,
-    both_sides,
-    moment_given,
-    opened_at,
-    say_expired,
-    say_unflushed,
-)
+from kstoolkit.cli.stores import GivenSide, moment_given, opened_at
 from kstoolkit.cli.terminal import in_flags, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.moments import moment_text
@@ -70,7 +63,6 @@ _PAST = {None: "unknown", True: "yes", False: "no"}
 
 
 def _span(use: WindowUse) -> str:
-    """Return when a window starts, or between which moments several do."""
     start = moment_text(use.start_ms)
     return start if use.span_ms == 1 else f"{start}, {format_duration(use.span_ms)} of starts"
 
@@ -80,51 +72,27 @@ def _sizes(use: KeyUse | PrefixUse | WindowUse) -> list[str]:
     return [format_count(use.num_rows), f"{least}{format_bytes(use.data_bytes)}"]
 
 
-A = argument(
-    "A",
-    "One store, as for rows; its changelog topic, kafka://host:port/topic, which is read as the "
-    "other store is; or a changelog of kstoolkit's, also a topic, or a run's output folder: then "
-    "--window-size says which windows.",
-)
-B = typer.Argument(
-    None,
-    metavar="B",
-    help="The other one.  [default: A, at the second of --versions or --batches]",
-    show_default=False,
-)
-_BY_VALUE = switch(
-    "--by-value", "Compare what bytes stand for, not the bytes: a long of 3 is then a 3 in JSON."
-)
 _TO = required("FILE", "Where to: .parquet, .jsonl or .csv; the texts also with .gz or .zst.")
 _OVERWRITE = switch("--overwrite", "Replace the file, if there is one.")
-_DIFFERENCES = optional(
-    "N", "How many differences to print.", f"{SHOWN}, and with --json or --to all", min=0
-)
-_DIFF_TO = optional(
-    "FILE",
-    "Write the differences to a file instead: .parquet, .jsonl or .csv, as export does.",
-    flag="--to",
-)
-
-_RETENTION = optional("DURATION", "How long the store keeps rows.", "inferred from its segments")
-_NOW = optional("T", "The moment to count back from.", "that of its newest row")
-_BY = optional(
-    "FIELD",
-    "Of Spark's state, the field of its keys to sum up by, as user; given several times, several "
-    "together.",
-    "all that every key has, and each field alone",
-    flag="--by",
-)
-_TOP = typer.Option(10, min=1, metavar="N", help="How many keys, prefixes and windows to name.")
 
 
 def diff(
-    a: str = A,
-    b: str | None = B,
+    a: str = argument(
+        "A",
+        "One store, as for rows; its changelog topic, kafka://host:port/topic, which is read as "
+        "the other store is; or a changelog of kstoolkit's, also a topic, or a run's output "
+        "folder: then --window-size says which windows.",
+    ),
+    b: str | None = argument(
+        "B", "The other one.  [default: A, at the second of --versions or --batches]", needed=False
+    ),
     *,
     since: str | None = stores.SINCE,
     until: str | None = stores.UNTIL,
-    by_value: bool = _BY_VALUE,
+    by_value: bool = switch(
+        "--by-value",
+        "Compare what bytes stand for, not the bytes: a long of 3 is then a 3 in JSON.",
+    ),
     key_serde: str | None = stores.KEY_SERDE,
     value_serde: str | None = stores.VALUE_SERDE,
     kind: str | None = stores.KIND,
@@ -138,8 +106,12 @@ def diff(
     where: list[str] | None = stores.WHERE,
     partition: int | None = stores.PARTITION,
     kafka_config: str | None = options.KAFKA_CONFIG,
-    limit: int | None = _DIFFERENCES,
-    to: str | None = _DIFF_TO,
+    limit: int | None = optional(
+        "N", "How many differences to print.", f"{SHOWN}, and with --json or --to all", min=0
+    ),
+    to: str | None = optional(
+        "FILE", "Write the differences to a file instead: .parquet, .jsonl or .csv, as export does."
+    ),
     overwrite: bool = _OVERWRITE,
     _scratch: str | None = options.SCRATCH,
     as_json: bool = options.AS_JSON,
@@ -171,7 +143,7 @@ def diff(
         )
     )
     with (
-        both_sides(side_a, side_b) as (one, other),
+        stores.both_sides(side_a, side_b) as (one, other),
         diff_stores(
             one.rows(**span),
             other.rows(**span),
@@ -185,9 +157,9 @@ def diff(
         _give_differences(found, to, overwrite=overwrite, as_json=as_json)
         counts = found.counts
         if since is None and counts.added + counts.removed:
-            say_expired(one, other)
+            stores.say_expired(one, other)
         if side_a.is_topic != side_b.is_topic and counts.added + counts.removed + counts.changed:
-            say_unflushed(side_b if side_a.is_topic else side_a)
+            stores.say_unflushed(side_b if side_a.is_topic else side_a)
 
 
 def _give_differences(found: StoreDiff, to: str | None, *, overwrite: bool, as_json: bool) -> None:
@@ -222,10 +194,19 @@ def export(
 def growth(
     path: str = stores.STORE,
     *,
-    retention: str | None = _RETENTION,
-    now: str | None = _NOW,
-    by: list[str] | None = _BY,
-    top: int = _TOP,
+    retention: str | None = optional(
+        "DURATION", "How long the store keeps rows.", "inferred from its segments"
+    ),
+    now: str | None = optional("T", "The moment to count back from.", "that of its newest row"),
+    by: list[str] | None = optional(
+        "FIELD",
+        "Of Spark's state, the field of its keys to sum up by, as user; given several times, "
+        "several together.",
+        "all that every key has, and each field alone",
+    ),
+    top: int = typer.Option(
+        10, min=1, metavar="N", help="How many keys, prefixes and windows to name."
+    ),
     as_json: bool = options.AS_JSON_OBJECT,
     **told: Any,
 ) -> None:

@@ -123,9 +123,7 @@ def metrics_port(what: str, does: str) -> Any:
 
 
 FILE_FORMAT = optional(None, "The files' format.", "what each name says", flag="--format")
-TIME_UNIT = optional(
-    None, "What epoch times are counted in.", "told from their size", flag="--time-unit"
-)
+TIME_UNIT = optional(None, "What epoch times are counted in.", "told from their size")
 
 Format = StrEnum("Format", ["json", "csv", "parquet"])
 
@@ -165,7 +163,6 @@ MAX_RECORDS = optional(
     "N",
     "A micro-batch takes in no more records of a topic.",
     "what three triggers can count, and a million at least",
-    flag="--max-records-per-batch",
     min=1,
 )
 CHANGELOG = optional(
@@ -200,14 +197,12 @@ BY = optional(
     "PART",
     "Sum over all actions with the same value of this part; several times, of these parts.",
     "each action on its own",
-    flag="--by",
 )
 WHERE = optional(
     "PART=VALUE",
     "Only actions with this value of a part; PART alone: where there is none. Several times, all "
     "of it holds.",
     "all actions",
-    flag="--where",
 )
 SUMS = switch("--total", "Sum over all actions: as --by, of no part at all.")
 
@@ -284,11 +279,10 @@ def topic_given(source: str, config: str | None, **options: Any) -> Topic | None
     """Return the topic that the input is; ``None`` if it is files."""
     from kstoolkit.events.topics import kafka_topic, parse_address  # noqa: PLC0415 - loads Arrow
 
-    of_topics = {"value", "starting", "schema", "max_records_per_batch"}
-    told = {name: each for name, each in options.items() if each is not None}
+    told = given(**options)
     if parse_address(source) is not None:
         return kafka_topic(source, options=settings_of(config), **told)
-    for name in sorted(of_topics & told.keys()):
+    for name in sorted({"value", "starting", "schema", "max_records_per_batch"} & told.keys()):
         message = f"{Option(name).at_terminal} is of topics, and {source!r} is files."
         raise ConfigurationError(message, hint="Leave it out, or give kafka://host:port/topic.")
     return None
@@ -305,9 +299,8 @@ def changelog_given(
         return None
     from kstoolkit.kafka.outputs import kafka_changelog  # noqa: PLC0415 - loads Arrow
 
-    return kafka_changelog(
-        address, blocks=blocks, options=settings_of(config), **_patience(give_up_after)
-    )
+    patience = given(give_up_after=give_up_after)
+    return kafka_changelog(address, blocks=blocks, options=settings_of(config), **patience)
 
 
 def findings_given(
@@ -318,7 +311,13 @@ def findings_given(
         return None
     from kstoolkit.kafka.outputs import kafka_findings  # noqa: PLC0415 - loads Arrow
 
-    return kafka_findings(address, options=settings_of(config), **_patience(give_up_after))
+    patience = given(give_up_after=give_up_after)
+    return kafka_findings(address, options=settings_of(config), **patience)
+
+
+def given(**told: Any) -> dict[str, Any]:
+    """Return those of options that are given."""
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def settings_of(config: str | None) -> dict[str, str]:
@@ -333,7 +332,3 @@ def settings_in(config: str | None) -> dict[str, str] | None:
     from kstoolkit.events.topics import read_options  # noqa: PLC0415 - loads Arrow
 
     return None if config is None else read_options(config)
-
-
-def _patience(give_up_after: str | None) -> dict[str, Any]:
-    return {} if give_up_after is None else {"give_up_after": give_up_after}

@@ -69,8 +69,6 @@ def _line(*, quiet: bool) -> tqdm:
 
 _LOOK = "1 second"
 
-STORE = argument("STORE", "The folder of a replica.")
-
 
 def restore(
     changelog: str = argument(
@@ -187,7 +185,7 @@ def _in_words(figures: dict[str, Any]) -> str:
 
 
 def get(
-    store: str = STORE,
+    store: str = argument("STORE", "The folder of a replica."),
     *,
     user: str = required("USER", "Whose counts."),
     window: str = required(

@@ -13,30 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli import options
-from kstoolkit.cli.options import (
-    Format,
-    argument,
-    by_given,
-    lengths_given,
-    optional,
-    required,
-    settings_in,
-    switch,
-    where_given,
-)
+from kstoolkit.cli import options, terminal
+from kstoolkit.cli.options import Format, argument, by_given, given, optional, required, switch
 from kstoolkit.cli.stores import moment_given
-from kstoolkit.cli.terminal import (
-    FAULT,
-    as_notes,
-    note,
-    print_csv,
-    print_json,
-    print_table,
-    print_texts,
-    say,
-    tell,
-)
+from kstoolkit.cli.terminal import as_notes, note, print_json, print_table, say, tell
 from kstoolkit.environment import doctor as diagnosed
 from kstoolkit.errors import (
     ConfigurationError,
@@ -97,14 +77,14 @@ def counts(
         windows = ", ".join(repr(label) for label in run.settings.windows)
         raise ConfigurationError(message, hint=f"This run has: {windows}.")
     chosen = run.window(window)
-    chosen_by, chosen_where = by_given(by, total=total), where_given(where)
+    chosen_by, chosen_where = by_given(by, total=total), options.where_given(where)
     with as_notes(LimitedResultWarning, "Note: "):
         found = run.counts(chosen, user=user, by=chosen_by, where=chosen_where, limit=None)
     fields = ["window_start_ms", "window_end_ms", *found.columns[2:]]
     if as_json:
         print_json(_rows(found, fields))
     elif as_csv:
-        print_csv(fields, _rows(found, fields))
+        terminal.print_csv(fields, _rows(found, fields))
     elif found.empty:
         whose = "" if user is None else f" of {user!r}"
         note(f"No counts{whose} in windows of {chosen.label}.")
@@ -217,9 +197,9 @@ def evaluate(
     finest = min(run.settings.cascade.windows, key=lambda window: window.size_ms)
     first_ms, last_ms = run.changelog.span_ms(finest.size_ms) or (0, 0)
     judged = {"since": first_ms, "until": last_ms + finest.size_ms}
-    given = run.marks.labels() if labels is None else labels
-    found = evaluation.evaluate(run.findings, given, **judged)
-    ranked = evaluation.evaluate(run.users(), given)
+    known = run.marks.labels() if labels is None else labels
+    found = evaluation.evaluate(run.findings, known, **judged)
+    ranked = evaluation.evaluate(run.users(), known)
     if as_json:
         print_json([{"findings": found.to_dict(), "users": ranked.to_dict()}])
         return
@@ -262,19 +242,18 @@ def users(
     asked: dict[str, Any] = {"since": moment_given(since), "until": moment_given(until)}
     asked |= {"exempt": exempt or (), "group": group}
     with as_notes(LimitedResultWarning, "Note: "):
-        ranked = run.users(by=by_given(by, total=total), **asked)
+        ranked = run.users(by=by_given(by, total=total), **asked, most=None if as_json else limit)
     say_as_of(run)
     if as_json:
         told = ranked.astype(object).where(ranked.notna(), None)  # or it would be NaN, no JSON
         print_json(_rows(told, list(told.columns)))
         return
-    if ranked.empty:
+    if not ranked.attrs["users"]:
         say("Nobody did anything that this was asked for.")
         return
-    top = ranked.head(limit)
-    cells = [[u, f"{s:.1f}", why] for u, s, why in top[["user", "score", "reason"]].to_numpy()]
+    cells = [[u, f"{s:.1f}", why] for u, s, why in ranked[["user", "score", "reason"]].to_numpy()]
     print_table(["user", "score", "why"], cells, right="score")
-    announce(len(top), len(ranked), "users")
+    announce(len(ranked), ranked.attrs["users"], "users")
 
 
 def summary(out: str = options.OUT, as_json: bool = options.AS_JSON_OBJECT) -> None:
@@ -335,7 +314,7 @@ def report(
     from kstoolkit.report.report import report_on  # noqa: PLC0415 - draws: only when asked
 
     with as_notes(LargeReportWarning, "Note: "):
-        settings = settings_in(kafka_config)
+        settings = options.settings_in(kafka_config)
         path = report_on(things, html=html, title=title, compare=compare, options=settings)
     say(f"The report is in {path}.")
 
@@ -366,7 +345,7 @@ def _write_out(texts: Iterable[str]) -> None:
             else:
                 left_out[too_long if text else of_files] += 1
 
-    print_texts(whole())
+    terminal.print_texts(whole())
     for why, number in left_out.items():
         if number:
             note(f"{counted(number, 'dead letters')} left out: {why}.")
@@ -414,7 +393,7 @@ def opened(out: str, kafka_config: str | None = None) -> Run:
     """Open a run's output folder."""
     from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads pandas
 
-    return load_run(out, options=settings_in(kafka_config))
+    return load_run(out, options=options.settings_in(kafka_config))
 
 
 def _check_one_format(flag: str, *, are_both: bool) -> None:
@@ -476,7 +455,7 @@ def compact(
     """
     from kstoolkit.pipeline.tidying import compact_run  # noqa: PLC0415 - loads Arrow
 
-    done = compact_run(out, lengths_given("--expire", expire))
+    done = compact_run(out, options.lengths_given("--expire", expire))
     if as_json:
         told = {kind: asdict(result) for kind, result in done.items()}
         print_json([told.pop("changelog", {}) | {"beside": told}])
@@ -497,7 +476,7 @@ def doctor(as_json: bool = options.AS_JSON_OBJECT) -> None:
     diagnosis = diagnosed()
     tell(diagnosis, as_json=as_json)
     if not diagnosis.ok:
-        raise typer.Exit(FAULT)
+        raise typer.Exit(terminal.FAULT)
 
 
 def simulate(
@@ -536,10 +515,8 @@ def simulate(
     from kstoolkit.events import sample as fixed  # noqa: PLC0415 - loads Arrow
     from kstoolkit.events.simulator import simulate as simulated  # noqa: PLC0415
 
-    what = _given(event_count=events, users=users, duration=duration, seed=seed, world=world)
-    how = _given(files=files)
-    if file_format is not None:
-        how["format"] = file_format.value
+    what = given(event_count=events, users=users, duration=duration, seed=seed, world=world)
+    how = given(files=files, format=None if file_format is None else file_format.value)
     if compression is not None:
         how["compression"] = None if compression is Packing.none else compression.value
     if sample and what | how:
@@ -554,7 +531,7 @@ def simulate(
 
 def fetch(
     name: str = argument("NAME", "Which one; there is: wikiticker."),
-    to: str | None = optional("FOLDER", "Where to.", "data/NAME", flag="--to"),
+    to: str | None = optional("FOLDER", "Where to.", "data/NAME"),
 ) -> None:
     """Download a real sample, and check its sha256.
 
@@ -570,10 +547,6 @@ def fetch(
     path = fetch_wikiticker(to or f"data/{name}")
     say(f"The sample is {path}.")
     _propose(path, action="namespace")
-
-
-def _given(**told: Any) -> dict[str, Any]:
-    return {name: value for name, value in told.items() if value is not None}
 
 
 def _propose(path: Path, *, action: str) -> None:

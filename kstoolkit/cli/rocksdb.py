@@ -16,18 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from kstoolkit.cli import options
+from kstoolkit.cli import options, terminal
 from kstoolkit.cli.options import argument, hidden, optional, size
 from kstoolkit.cli.stores import OTHER_FOLDERS, moment_given
-from kstoolkit.cli.terminal import (
-    in_flags,
-    left_out_as_notes,
-    note,
-    print_json,
-    print_table,
-    say,
-    say_lines,
-)
+from kstoolkit.cli.terminal import in_flags, note, print_json, print_table, say, say_lines
 from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.records import Record, counted
 from kstoolkit.rocksdb.advice.advice import by_cause, said_of_cause
@@ -41,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from kstoolkit.records import Figure, Records
-    from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Circumstances
+    from kstoolkit.rocksdb.advice.advice import Advice, Circumstances
     from kstoolkit.rocksdb.advice.enginemetrics import EngineMetrics
     from kstoolkit.rocksdb.files.ssts import Level
     from kstoolkit.rocksdb.files.summary import StoreSummary
@@ -116,9 +108,8 @@ def levels(
         _print_views(found)
     elif found.are_several and found:
         rows = [[name, *_cells(each)] for name, each in found.items()]
-        print_table(
-            ["store", *header], [*rows, *(["in all", *_cells(each)] for each in found.total)]
-        )
+        rows += [["in all", *_cells(each)] for each in found.total]
+        print_table(["store", *header], rows)
     elif found:
         print_table(header, [_cells(each) for each in found])
     else:
@@ -160,7 +151,7 @@ def _several(path: str) -> Iterator[HasViews | None]:
         return
     from kstoolkit.stores.opening import open_several  # noqa: PLC0415 - loads what reads any store
 
-    with left_out_as_notes():
+    with terminal.left_out_as_notes():
         store = open_several(path)
         with store or nullcontext():
             yield store
@@ -223,19 +214,10 @@ _LOG_SINCE = optional(
     "From this moment on, in the logs that RocksDB set aside (LOG.old.*) too; as "
     "2026-03-03T12:00Z or in epoch ms.",
     "the log since the last opening",
-    flag="--since",
 )
-_BOUND = size("What RocksDB may take on the host, such as 6GiB.", "no bound is judged")
 _INSTANCES = typer.Option(
     1, min=1, metavar="N", help="How many stores like this one are open there at once."
 )
-_PARTITIONS = typer.Option(
-    1, min=1, metavar="N", help="How many partitions the host has, each with so many instances."
-)
-_SEGMENTS = typer.Option(
-    1, min=1, metavar="N", help="How many segments of each are open at once: a window store has 3."
-)
-_ITERATORS = optional("N", "How many iterators are open at once in each.", "unknown", min=0)
 _PID = optional("N", "The writer's process, on this machine.", "none is measured", min=1)
 METRICS = optional(
     "URL|FILE",
@@ -253,24 +235,6 @@ PROFILE = optional(
     "NAME", "What its writer opens it with: see kstoolkit profile.", "its OPTIONS file"
 )
 
-_POD = size(
-    "The memory limit of the pod: what of it is RocksDB's, and which bound fits.",
-    "no pod is judged",
-)
-_HEAP = size("With --pod: Java's -Xmx.", "it has to be given with --pod")
-_RESERVE = size("With --pod: what Java takes beside its heap.", "reckoned, and shown")
-_RETENTION = optional(
-    "LENGTH",
-    "How long stores in segments keep rows: count as many as that makes.",
-    "those that are there",
-)
-_SETTER = optional(
-    "FILE",
-    "With --pod: write the bound there, for Kafka Streams as a class of the file's name, for Spark "
-    "as settings; it mustn't be there yet.",
-    "it is printed",
-)
-
 
 def memory(
     path: str = argument(
@@ -280,15 +244,38 @@ def memory(
     profile: str | None = PROFILE,
     pid: int | None = _PID,
     instances: int = _INSTANCES,
-    partitions: int = _PARTITIONS,
-    segments: int = _SEGMENTS,
-    iterators: int | None = _ITERATORS,
+    partitions: int = typer.Option(
+        1, min=1, metavar="N", help="How many partitions the host has, each with so many instances."
+    ),
+    segments: int = typer.Option(
+        1,
+        min=1,
+        metavar="N",
+        help="How many segments of each are open at once: a window store has 3.",
+    ),
+    iterators: int | None = optional(
+        "N", "How many iterators are open at once in each.", "unknown", min=0
+    ),
     _scratch: str | None = options.SCRATCH,
-    pod: int | None = _POD,
-    heap: int | None = _HEAP,
-    reserve: int | None = _RESERVE,
-    retention: str | None = _RETENTION,
-    setter: str | None = _SETTER,
+    pod: int | None = size(
+        "The memory limit of the pod: what of it is RocksDB's, and which bound fits.",
+        "no pod is judged",
+    ),
+    heap: int | None = size("With --pod: Java's -Xmx.", "it has to be given with --pod"),
+    reserve: int | None = size(
+        "With --pod: what Java takes beside its heap.", "reckoned, and shown"
+    ),
+    retention: str | None = optional(
+        "LENGTH",
+        "How long stores in segments keep rows: count as many as that makes.",
+        "those that are there",
+    ),
+    setter: str | None = optional(
+        "FILE",
+        "With --pod: write the bound there, for Kafka Streams as a class of the file's name, for "
+        "Spark as settings; it mustn't be there yet.",
+        "it is printed",
+    ),
     as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Print what stores may take in memory at most, and why.
@@ -313,13 +300,9 @@ def memory(
             told = stores.memory(profile=known, pid=pid, iterators=iterators, retention=retention)
             _give_application(stores, told, (pod, heap, reserve), setter, as_json=as_json)
             return
-    times = instances * partitions * segments
-    found = _view(
-        path,
-        lambda one, _: _known(one).memory(
-            profile=known, pid=pid, instances=times, iterators=iterators
-        ),
-    )
+    how: dict[str, Any] = {"profile": known, "pid": pid, "iterators": iterators}
+    how["instances"] = instances * partitions * segments
+    found = _view(path, lambda one, _: _known(one).memory(**how))
     if found is None:
         return
     if as_json:
@@ -434,7 +417,9 @@ def _write_new(file: Path, text: str) -> None:
 def advice(
     path: str = STORE,
     *,
-    bound: int | None = _BOUND,
+    bound: int | None = size(
+        "What RocksDB may take on the host, such as 6GiB.", "no bound is judged"
+    ),
     bound_bytes: int | None = hidden("--bound-bytes", min=1),
     instances: int = _INSTANCES,
     pid: int | None = _PID,
@@ -460,12 +445,7 @@ def advice(
         "client_config": options.settings_in(client_config),
         "since": moment_given(since),
     }
-
-    def advised(one: Store, stores: int) -> AdviceList:
-        all_told: Circumstances = {**told, "instances": instances * stores}
-        return _known(one).advice(**all_told)
-
-    found = _view(path, advised)
+    found = _view(path, lambda one, n: _known(one).advice(**told | {"instances": instances * n}))
     if found is None:
         return
     if as_json:
@@ -595,7 +575,6 @@ def log(
 
 
 def _spanned(file: LogFile) -> str:
-    """Return the name of a log that was set aside, and from when to when it goes."""
     began, ended = (f"{at:%F %T}" if at else "unknown" for at in (file.began_at, file.ended_at))
     return f"{Path(file.path).name} ({format_bytes(file.size_bytes)}, {began} to {ended} UTC)"
 

@@ -205,7 +205,6 @@ def _lengths(windows: str) -> list[str]:
 
 
 def _check_bounded(**told: object) -> None:
-    """Raise if an option is given that means nothing without --follow."""
     for name, given in told.items():
         if given is not None:
             flag = Option(name).at_terminal

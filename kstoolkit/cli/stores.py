@@ -18,16 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import (
-    AS_JSON,
-    KAFKA_CONFIG,
-    SCRATCH,
-    argument,
-    optional,
-    settings_of,
-    switch,
-    taking,
-)
+from kstoolkit.cli import options
+from kstoolkit.cli.options import argument, optional, settings_of, switch, taking
 from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.formats.streams.kinds import kinds_named
@@ -47,8 +39,6 @@ if TYPE_CHECKING:
 
 _SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, json or void"
 
-_DETAILS = typer.Option(False, "--details", hidden=True)
-"""Taken as before; details are shown in any case."""
 STORE = argument(
     "PATH",
     "One store: the folder of a RocksDB, the one that holds the segments of a store, a level of "
@@ -95,7 +85,6 @@ NAMED = optional(
     "Of a folder that is not one store, such as a state directory: all partitions of the store "
     "of this name.",
     "the folder is the store",
-    flag="--store",
 )
 TOTAL = switch("--total", "Of kstoolkit's counts, compare the sums of all actions, as a long.")
 WHERE = optional(
@@ -103,7 +92,6 @@ WHERE = optional(
     "Of kstoolkit's counts, compare the sums of actions with this value of a part, as a long; PART "
     "alone: that have none.",
     "each, as JSON",
-    flag="--where",
 )
 SINCE = optional(
     "T",
@@ -230,17 +218,6 @@ _EPOCH_MS = re.compile(r"-?\d+")
 _DATE_DIGITS = 8  # 20260303 is a day
 
 
-def _key_given(text: str | None, store: OpenedStore) -> Any:
-    """Return the key that a text stands for in a store; of Spark's, columns are JSON."""
-    from kstoolkit.stores.rows.asking import typed_key  # noqa: PLC0415 - loads numpy
-    from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - loads RocksDB
-
-    if text is None:
-        return None
-    hint = """Write it as '{"user": "anna"}', in quotes of the shell's."""
-    return typed_key(text, in_columns=isinstance(store, SparkStore), hint=hint)
-
-
 def moment_given(text: str | None) -> str | int | None:
     """Return a moment as :data:`kstoolkit.moments.Moment`: digits are epoch ms, eight are a day.
 
@@ -322,8 +299,8 @@ def opened_at(
     batch: int | None = BATCH,
     other_folders: list[str] | None = OTHER_FOLDERS,
     partition: int | None = PARTITION,
-    kafka_config: str | None = KAFKA_CONFIG,
-    _scratch: str | None = SCRATCH,
+    kafka_config: str | None = options.KAFKA_CONFIG,
+    _scratch: str | None = options.SCRATCH,
 ) -> Iterator[Any]:
     """Yield one store, or what a topic stands for, read as these options say."""
     told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
@@ -435,7 +412,6 @@ def _check_is_of_topics(side: GivenSide) -> None:
 
 
 def _check_counts(*sides: tuple[GivenSide, HasRows]) -> None:
-    """Refuse to count actions where neither side has any."""
     from kstoolkit.operations.topicstore import CountedTopic, topic_of_run  # noqa: PLC0415 - Arrow
     from kstoolkit.stores.comparing.folders import is_own_counts  # noqa: PLC0415 - as above
 
@@ -450,48 +426,31 @@ def _check_counts(*sides: tuple[GivenSide, HasRows]) -> None:
         raise ConfigurationError(message, hint="Leave --action, --total and --where out.")
 
 
-FOLDER = argument(
-    "PATH", "A state directory of Kafka Streams, a checkpoint of Spark, a replica, or any folder."
-)
-_KEY = optional(
-    "K",
-    "Only rows of this key; 0x00ff is bytes in hex. Of Spark's state, its columns, all or some, "
-    """as '{"user": "anna"}', or the value of the only one.""",
-    "all",
-)
-_PREFIX = optional(
-    "P",
-    "Only rows whose key begins so; 0x00ff is bytes in hex, as it takes for Spark's state.",
-    "all",
-)
-_LIMIT = optional("N", "How many rows to print.", "all", min=0)
-_TOLD_KIND = optional(
-    "NAME",
-    "What kind those stores are that do not tell it themselves.",
-    "recognised",
-    flag="--kind",
-)
 _UNUSED_KEY_SERDE, _UNUSED_VALUE_SERDE, _UNUSED_WINDOW_SIZE = (
     typer.Option(None, f"--{name}", hidden=True)  # taken, so that a line made for rows will do
     for name in ("key-serde", "value-serde", "window-size")
 )
-_LOOK = typer.Option(
-    True,
-    "--look/--no-look",
-    help="Open each store through a shadow, where only its rows tell of what kind it is.",
-)
 
 
 def stores(
-    path: str = FOLDER,
+    path: str = argument(
+        "PATH",
+        "A state directory of Kafka Streams, a checkpoint of Spark, a replica, or any folder.",
+    ),
     *,
-    look: bool = _LOOK,
-    kind: str | None = _TOLD_KIND,
+    look: bool = typer.Option(
+        True,
+        "--look/--no-look",
+        help="Open each store through a shadow, where only its rows tell of what kind it is.",
+    ),
+    kind: str | None = optional(
+        "NAME", "What kind those stores are that do not tell it themselves.", "recognised"
+    ),
     _key_serde: str | None = _UNUSED_KEY_SERDE,
     _value_serde: str | None = _UNUSED_VALUE_SERDE,
     _window_size: str | None = _UNUSED_WINDOW_SIZE,
-    _scratch: str | None = SCRATCH,
-    as_json: bool = AS_JSON,
+    _scratch: str | None = options.SCRATCH,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Print which stores lie under a folder.
 
@@ -531,13 +490,22 @@ def stores(
 def rows(
     path: str = STORE,
     *,
-    key: str | None = _KEY,
-    prefix: str | None = _PREFIX,
+    key: str | None = optional(
+        "K",
+        "Only rows of this key; 0x00ff is bytes in hex. Of Spark's state, its columns, all or "
+        """some, as '{"user": "anna"}', or the value of the only one.""",
+        "all",
+    ),
+    prefix: str | None = optional(
+        "P",
+        "Only rows whose key begins so; 0x00ff is bytes in hex, as it takes for Spark's state.",
+        "all",
+    ),
     since: str | None = SINCE,
     until: str | None = UNTIL,
-    limit: int | None = _LIMIT,
-    as_json: bool = AS_JSON,
-    _details: bool = _DETAILS,
+    limit: int | None = optional("N", "How many rows to print.", "all", min=0),
+    as_json: bool = options.AS_JSON,
+    _details: bool = typer.Option(False, "--details", hidden=True),  # they are shown in any case
     **told: Any,
 ) -> None:
     """Print the rows of a store, as its application sees them.
@@ -552,10 +520,13 @@ def rows(
     """
     from kstoolkit.stores.rows.asking import typed_key  # noqa: PLC0415 - loads numpy
     from kstoolkit.stores.rows.rows import json_lines  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - loads RocksDB
 
+    hint = """Write it as '{"user": "anna"}', in quotes of the shell's."""
     with opened_at(path, **told) as store:
+        in_columns = isinstance(store, SparkStore)  # whose keys are JSON of these
         found = store.rows(
-            key=_key_given(key, store),
+            key=None if key is None else typed_key(key, in_columns=in_columns, hint=hint),
             prefix=None if prefix is None else typed_key(prefix),
             since=moment_given(since),
             until=moment_given(until),

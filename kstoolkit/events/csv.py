@@ -134,8 +134,7 @@ def _sifted(
     batch: pa.RecordBatch, places: list[int], unparseable: list[tuple[str, str]]
 ) -> tuple[pa.RecordBatch, list[tuple[str, str]]]:
     """Return the rows of a batch that are not garbled where it counts, and the others as raw."""
-    columns = [batch.column(place) for place in places]
-    found = [np.array(pc.match_substring(column, _SUBSTITUTE)) for column in columns]
+    found = [np.array(pc.match_substring(batch.column(place), _SUBSTITUTE)) for place in places]
     garbled = np.logical_or.reduce(found)
     texts = _lines(batch, np.flatnonzero(garbled))
     told = [*unparseable, *((text, "not UTF-8") for text in texts)]

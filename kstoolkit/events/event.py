@@ -60,10 +60,9 @@ class Columns:
         cls, event_time: str, user: str, action: str | Sequence[str], items: Sequence[str] = ()
     ) -> Columns:
         """Return the columns, or raise if the parts of an action can't be such."""
-        if parts_of(action):
-            return cls(event_time, user, tuple(action), tuple(items))
+        several = parts_of(action)
         one = action if isinstance(action, str) else action[0]
-        return cls(event_time, user, one, tuple(items))
+        return cls(event_time, user, tuple(action) if several else one, tuple(items))
 
     def told(self) -> dict[str, Any]:
         """Return what is counted as JSON has it."""
@@ -275,15 +274,9 @@ def judge(
         return Judged(time_ms, users, actions, np.zeros(0, dtype=np.intp), [], touched)
     bad = np.flatnonzero(~good)
     first = np.argmax([np.broadcast_to(check, good.shape)[bad] for check in checks], axis=0)
-    chosen = pa.array(good)
-    return Judged(
-        time_ms[good],
-        users.filter(chosen),
-        actions.filter(chosen),
-        bad,
-        [_CODES[place] for place in first],
-        tuple(each.filter(chosen) for each in touched),
-    )
+    reasons, chosen = [_CODES[place] for place in first], pa.array(good)
+    users, actions, *kept = (each.filter(chosen) for each in (users, actions, *touched))
+    return Judged(time_ms[good], users, actions, bad, reasons, tuple(kept))
 
 
 def _judged(actions: Actions, limits: Limits) -> tuple[pa.DictionaryArray, Mask, Mask]:

@@ -45,13 +45,7 @@ from kstoolkit.events.csv import (
     read_parquet_rows,
 )
 from kstoolkit.events.event import Limits, is_plain, judge, letters, require, storable
-from kstoolkit.events.json import (
-    CHUNK_BYTES,
-    LONGEST_LINE_BYTES,
-    chunks_of,
-    read_json_lines,
-    read_json_texts,
-)
+from kstoolkit.events.json import chunks_of, read_json_lines, read_json_texts
 from kstoolkit.events.opening import (
     Part,
     WholeLineEnds,
@@ -429,8 +423,7 @@ class JsonLines:
         if self.path.exists():
             whole, _, torn = self.path.read_bytes().rpartition(b"\n")
             if torn:
-                with self.path.open("r+b") as file:
-                    file.truncate(len(whole) + 1 if whole else 0)
+                os.truncate(self.path, len(whole) + 1 if whole else 0)
         self._is_torn = False
 
 
@@ -483,12 +476,10 @@ def gone_from(
     A share that is away looks like a folder without any file: that says nothing of one.
     """
     gone = [path for path in paths if _stat(path) is None]
-    if not gone:
-        return []
-    try:
-        return gone if listing(pattern, file_format, without=without).paths else []
-    except InputError:
-        return []
+    with suppress(InputError):
+        if gone and listing(pattern, file_format, without=without).paths:
+            return gone
+    return []
 
 
 def names_file(pattern: str, path: str) -> bool:
@@ -590,12 +581,9 @@ def _column_names(path: str, file_format: str | None = None) -> list[str]:
 def _json_names(path: str) -> list[str]:
     names: dict[str, None] = {}
     for line in first_lines(path):
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict):
-            names.update(dict.fromkeys(record))
+        with suppress(ValueError, RecursionError):
+            if isinstance(record := json.loads(line), dict):
+                names |= dict.fromkeys(record)
     return list(names)
 
 
@@ -668,11 +656,9 @@ def row_of_file(path: str, admitted_ms: int, types: pa.Schema, why: str) -> pa.R
 
 
 def _read_to_the_end(path: str, file_format: str | None, types: pa.Schema) -> None:
-    if format_of(path, file_format) == "json":  # its lines are judged one by one, as they go out
-        pieces: Iterator[object] = chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES)
-    else:
-        pieces = _batches(path, file_format, types)
-    for _ in pieces:
+    # Lines of JSON are judged one by one, as they go out.
+    is_json = format_of(path, file_format) == "json"
+    for _ in chunks_of(path) if is_json else _batches(path, file_format, types):
         pass
 
 
@@ -750,13 +736,9 @@ def _nothing(types: pa.Schema, raw: str) -> pa.RecordBatch:
 def _with_ours(
     batch: pa.RecordBatch, path: str, admitted_ms: int, *, broken: list[str] | None = None
 ) -> pa.RecordBatch:
-    rows = batch.num_rows
-    return pa.record_batch(
-        [
-            *batch.columns,
-            pa.repeat(pa.scalar(storable(path), pa.string()), rows),
-            pa.repeat(pa.scalar(admitted_ms, pa.int64()), rows),
-            pa.nulls(rows, pa.string()) if broken is None else pa.array(broken, pa.string()),
-        ],
-        names=[*batch.schema.names, FILE, NOW, BROKEN],
-    )
+    rows, text = batch.num_rows, pa.string()
+    files = pa.repeat(pa.scalar(storable(path), text), rows)
+    clocks = pa.repeat(pa.scalar(admitted_ms, pa.int64()), rows)
+    why = pa.nulls(rows, text) if broken is None else pa.array(broken, text)
+    names = [*batch.schema.names, FILE, NOW, BROKEN]
+    return pa.record_batch([*batch.columns, files, clocks, why], names=names)

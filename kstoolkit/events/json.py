@@ -11,6 +11,7 @@ of several lines, and which record is the bad one must be known by its place.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,13 +33,16 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.event import Actions, Columns
 
-CHUNK_BYTES = 8 << 20
+_CHUNK_BYTES = 8 << 20
 LONGEST_LINE_BYTES = 32 << 20
 _NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 
 
 def chunks_of(
-    path: str | Path, chunk_bytes: int, longest_bytes: int, part: Part | None = None
+    path: str | Path,
+    chunk_bytes: int = _CHUNK_BYTES,
+    longest_bytes: int = LONGEST_LINE_BYTES,
+    part: Part | None = None,
 ) -> Iterator[bytes]:
     """Yield runs of whole lines; of a line that is too long, a beginning that is too long."""
     held, skipping = b"", False
@@ -112,7 +116,7 @@ def read_json_lines(
     columns: Columns,
     part: Part | None = None,
     *,
-    chunk_bytes: int = CHUNK_BYTES,
+    chunk_bytes: int = _CHUNK_BYTES,
     longest_bytes: int = LONGEST_LINE_BYTES,
 ) -> Iterator[Piece]:
     """Yield the file's records, or a part's, some megabytes at a time.
@@ -132,7 +136,7 @@ def read_json_texts(path: str | Path) -> Iterator[tuple[list[str], list[tuple[st
     For parsers that take more: Spark's passes over what follows an object, and takes single quotes.
     If the file can't be read to its end (OSError), what was yielded is of a damaged file.
     """
-    for chunk in chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES):
+    for chunk in chunks_of(path):
         lines = Lines(chunk)
         if lines.may_be_objects(LONGEST_LINE_BYTES) and _rows_in(chunk) == len(lines.starts):
             yield lines.raw(np.arange(len(lines.starts))), []
@@ -250,10 +254,8 @@ def _deep(line: bytes, columns: Iterable[str]) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for name in columns:
         for kind in _TYPES.values():
-            try:
+            with suppress(pa.ArrowInvalid):
                 record.setdefault(name, _parsed(line, {name: kind}).column(name)[0].as_py())
-            except pa.ArrowInvalid:
-                continue
     return record
 
 

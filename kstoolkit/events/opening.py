@@ -25,12 +25,8 @@ if TYPE_CHECKING:
 FileFormat = Literal["json", "csv", "parquet"]
 FORMATS: tuple[FileFormat, ...] = ("json", "csv", "parquet")
 
-_SUFFIXES: dict[FileFormat, set[str]] = {
-    "json": {".json", ".jsonl", ".ndjson"},
-    "csv": {".csv"},
-    "parquet": {".parquet", ".pq"},
-}
-_BY_ENDING = {ending: known for known, endings in _SUFFIXES.items() for ending in endings}
+_BY_ENDING: dict[str, FileFormat] = dict.fromkeys((".json", ".jsonl", ".ndjson"), "json")
+_BY_ENDING |= {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 _COMPRESSED = {".gz", ".zst", ".zstd", ".gzip"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 BOM = b"\xef\xbb\xbf"

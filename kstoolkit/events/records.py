@@ -29,13 +29,7 @@ import pyarrow.parquet as pq
 from kstoolkit.errors import ConfigurationError, OutputError, check_known
 from kstoolkit.events.csv import csv_header, parquet_names, read_csv_rows, read_parquet_rows
 from kstoolkit.events.event import as_text, require
-from kstoolkit.events.json import (
-    CHUNK_BYTES,
-    LONGEST_LINE_BYTES,
-    Lines,
-    chunks_of,
-    read_json_values,
-)
+from kstoolkit.events.json import Lines, chunks_of, read_json_values
 from kstoolkit.events.opening import FORMATS, FileFormat, format_of
 from kstoolkit.events.times import only_utf8, to_epoch_ms
 from kstoolkit.formats.columns import is_utf8
@@ -296,7 +290,7 @@ def records_of(events: pa.Table) -> Iterator[RawRecords]:
 
 def _of_json(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[RawRecords]:
     types: dict[str, pa.DataType] = dict.fromkeys(columns, pa.string())
-    for chunk in chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES):
+    for chunk in chunks_of(path):
         lines = Lines(chunk)
         every = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
         values = [line for start, end in every if not (line := chunk[start:end]).isspace()]

@@ -18,13 +18,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-_SAMPLE = simulate(
-    event_count=80_000,
-    users=1_200,
-    duration="2 days",
-    seed=11,
-    abnormal={"burst": 3, "ramp": 3, "low-and-slow": 2, "new-user-flood": 6, "shared-account": 3},
-)
+_SAMPLE = simulate(event_count=80_000, users=1_200, seed=11)
 """The simulation behind the sample."""
 
 _SAMPLE_FILES = 8
@@ -122,10 +116,8 @@ def fetch_wikiticker(
     if not (target.is_file() and _sha256(target.read_bytes()) == sha256):
         body = _download(url, target, sha256, parse_duration(timeout))
         if (found := _sha256(body)) != sha256:
-            message = (
-                f"What came from {url} is not the sample: {format_bytes(len(body))} with the "
-                f"sha256 {found}, where {sha256} was expected. Nothing of it was kept."
-            )
+            came = f"{format_bytes(len(body))} with the sha256 {found}, where {sha256} was expected"
+            message = f"What came from {url} is not the sample: {came}. Nothing of it was kept."
             hint = "Try again, or on another network: a proxy may interfere."
             raise InputError(message, hint=hint)
         with replacing(target) as out:
@@ -148,11 +140,9 @@ def _download(url: str, target: Path, sha256: str, timeout_ms: int) -> bytes:
             found = _sha256(target.read_bytes())
             there = f" The file at {target} is not it: its sha256 is {found}."
         message = f"Can't download {url}: {error}.{there}"
-        raise InputError(
-            message,
-            hint=f"Get the file by other means, put it at {target}, and give this command again: "
-            f"it checks that the sha256 is {sha256}.",
-        ) from error
+        get = f"Get the file by other means, put it at {target}, and give this command again"
+        hint = f"{get}: it checks that the sha256 is {sha256}."
+        raise InputError(message, hint=hint) from error
     return body
 
 

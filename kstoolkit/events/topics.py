@@ -91,10 +91,8 @@ def options_given(options: object, bootstrap: str) -> dict[str, str]:
         return told
     own, beside = _owners(told), _split(bootstrap)
     if own and own.isdisjoint(beside):
-        message = (
-            f"The settings of the connection are of the servers {','.join(sorted(own))!r}, "
-            f"and {bootstrap!r} is given."
-        )
+        whose = f"of the servers {','.join(sorted(own))!r}"
+        message = f"The settings of the connection are {whose}, and {bootstrap!r} is given."
         hint = "Give those of these servers, or an address of theirs."
         raise ConfigurationError(message, hint=hint)
     return without_servers(told) | {_SERVERS_SETTING: ",".join(sorted(own | beside))}
@@ -116,10 +114,8 @@ connection are not said to be theirs.
     """
     told = _as_texts(options)
     if told and not _split(bootstrap) <= _owners(told):
-        message = (
-            f"{folder!r} names the servers {bootstrap!r}, and the settings of the connection are "
-            "not said to be theirs."
-        )
+        why = "the settings of the connection are not said to be theirs"
+        message = f"{folder!r} names the servers {bootstrap!r}, and {why}."
         hint = f"If you know these servers, add to the settings: {_SERVERS_SETTING}={bootstrap}"
         raise ConfigurationError(message, hint=hint)
     return told

@@ -210,11 +210,9 @@ class Acts:
     @classmethod
     def joined(cls, parts: Iterable[Acts]) -> Acts:
         """Return the events of all ``parts``, in order of time; ties as they come."""
-        parts = list(parts)
-        times = np.concatenate([part.time_ms for part in parts])
+        columns = zip(*((part.user, part.time_ms, part.action) for part in parts), strict=True)
+        users, times, actions = (np.concatenate(column) for column in columns)
         order = np.argsort(times, kind="stable")
-        users = np.concatenate([part.user for part in parts])
-        actions = np.concatenate([part.action for part in parts])
         return cls(users[order], times[order], actions[order])
 
 
@@ -342,25 +340,18 @@ def habits_of(draws: Draws, users: int, actions: int) -> Habits:
 
 
 def act(
-    draws: Draws,
-    counts: Ints,
-    habits: Habits,
-    span: Span,
-    laws: Laws,
-    *,
-    first_hours: Ints | None = None,
+    draws: Draws, counts: Ints, habits: Habits, span: Span, laws: Laws, *, first_hours: Ints
 ) -> Acts:
     """Return the events of users who do as many things as ``counts`` says, by their habits.
 
-    Each starts in the hour of the span that ``first_hours`` says; by default in the first.
+    Each starts in the hour of the span that ``first_hours`` says.
     """
-    first = np.zeros(len(counts), np.int64) if first_hours is None else first_hours
     blocks = []
     for low in range(0, len(counts), _USERS_AT_A_TIME):
         some = slice(low, low + _USERS_AT_A_TIME)
         weights = laws.usual(habits.phase[some], span)
         weights = weights * laws.moods(draws, *weights.shape) * span.widths_ms
-        weights[np.arange(weights.shape[1]) < first[some, np.newaxis]] = 0.0
+        weights[np.arange(weights.shape[1]) < first_hours[some, np.newaxis]] = 0.0
         placed = _in_sittings if laws.mood == "sittings" else _placed
         rows = np.repeat(np.arange(len(weights)), counts[some])
         times = placed(draws, rows, weights, span)

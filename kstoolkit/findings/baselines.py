@@ -122,11 +122,9 @@ _AGE_PER_HOUR = 0.9995
 
 _REMEMBERED_MS = 4 * 7 * 24 * _HOUR_MS
 _REMEMBERED_WINDOWS = 28
-"""A cell that nothing was added to for four weeks is forgotten, and not before 28 windows."""
 
 _MANY_PLACES = 4
 _MOST_OF_SECOND, _MOST_BESIDES = 2, 5
-"""No window teaches more than twice the cell's second-highest one and five."""
 
 _CLIPPED_AT = 5
 """In how busy all are, no count is more than so many times what is usual for it, or than five."""

@@ -37,6 +37,7 @@ from kstoolkit.findings.peers import (
     FACTS_SCHEMA,
     FEWEST_PEERS,
     MOMENTS_SCHEMA,
+    floats,
     integers,
     places,
     pools_of,
@@ -49,11 +50,10 @@ from kstoolkit.findings.scoring import (
     BINS,
     BINS_PER_DECADE,
     BUSY_SCHEMA,
-    CANDIDATES_SCHEMA,
     KNOWN,
     LIGHTEST,
-    SURPRISES_SCHEMA,
     Brief,
+    Scored,
     score_lasting,
     score_newcomers,
 )
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.peers import Floats, Integers
     from kstoolkit.findings.rules import RulesOn
-    from kstoolkit.findings.scoring import Scored
 
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 _NEVER, _FOREVER = -(1 << 62), 1 << 62
@@ -82,18 +81,13 @@ _AT_ONCE = 1 << 19  # rows
 class Calibration:
     """How surprising counts were, by history: how many in each bin, and how many windows in all.
 
-    >>> calibration = Calibration.new()
+    >>> calibration = Calibration()
     >>> calibration.surprise(np.array([9.0]), np.array([2])).tolist()  # as it is: nothing was seen
     [9.0]
     """
 
-    counts: Floats
-    seen: Floats
-
-    @classmethod
-    def new(cls) -> Calibration:
-        """Return that of nothing seen."""
-        return cls(np.zeros((_HISTORIES, BINS)), np.zeros(_HISTORIES))
+    counts: Floats = field(default_factory=lambda: np.zeros((_HISTORIES, BINS)))
+    seen: Floats = field(default_factory=lambda: np.zeros(_HISTORIES))
 
     def surprise(self, told: Floats, history: Integers) -> Floats:
         """Return what surprise is worth: -log₁₀ of how often so much, or more, comes up.
@@ -151,7 +145,7 @@ class Everyone:
     newcomers: pa.Table = field(default_factory=NEWCOMERS_SCHEMA.empty_table)
     arrived: bytes = b""
     closed_ms: dict[int, int] = field(default_factory=dict)
-    calibration: Calibration = field(default_factory=Calibration.new)
+    calibration: Calibration = field(default_factory=Calibration)
     since_ms: int | None = None
     judged_ms: int | None = None
 
@@ -270,15 +264,13 @@ class Everyone:
         ``scored`` is what was said of all counts of windows that begin before ``until_ms``, which
         all buckets have closed, and were not judged before; and of those that are not over.
         """
-        told = [each.candidates for each in scored]
-        candidates = pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *told])
-        told = [each.surprises for each in scored]
-        surprises = pa.concat_tables([SURPRISES_SCHEMA.empty_table(), *told])
+        some = (Scored(), *scored)
+        candidates = pa.concat_tables(each.candidates for each in some)
+        surprises = pa.concat_tables(each.surprises for each in some)
         is_open = np.asarray(candidates["is_open"].to_numpy(), bool)
-        surprise = np.asarray(candidates["surprise"].to_numpy(), np.float64)
+        surprise, was = (floats(candidates, name) for name in ("surprise", "before"))
         history, start = (integers(candidates, name) for name in ("history", "slot_ms"))
         worth, earlier = np.zeros(len(start)), np.full(len(start), -np.inf)
-        was = np.asarray(candidates["before"].to_numpy(), np.float64)
         before = pc.less(self.facts["window_start_ms"], until_ms)
         for at, counts, seen, age in self._windows(self.facts.filter(before), surprises):
             rows = ~is_open & (start == at)
@@ -291,10 +283,9 @@ class Everyone:
         worth[is_open] = self.calibration.surprise(surprise[is_open], history[is_open])
         self.facts = self.facts.filter(pc.invert(before))
         grids = integers(self.moments, "window_start_ms")
-        newest = int(grids[grids <= until_ms].max(initial=_NEVER))
-        is_needed = pc.greater_equal(self.moments["window_start_ms"], newest)
-        self.moments = self.moments.filter(is_needed)
-        least = np.asarray(candidates["least_surprise"].to_numpy(), np.float64)
+        newest = grids[grids <= until_ms].max(initial=_NEVER)
+        self.moments = self.moments.filter(pa.array(grids >= newest))
+        least = floats(candidates, "least_surprise")
         passes = (worth >= least) & (earlier < least)
         found = _with_chance(candidates, -worth).filter(pa.array(passes))
         return self._settled(found, pa.array(is_open[passes]), until_ms)
@@ -359,8 +350,7 @@ class Everyone:
         length = 4 + int.from_bytes(block[:4], "big")
         told = json.loads(block[4:length])
         *tables, bins = streams_in(block[length:])
-        calibration = Calibration.new()
-        calibration.seen = np.array(told.pop("seen"))
+        calibration = Calibration(seen=np.array(told.pop("seen")))
         calibration.counts[integers(bins, "history"), integers(bins, "bin")] = bins["counts"]
         told["closed_ms"] = {int(bucket): at for bucket, at in told["closed_ms"].items()}
         names = ("moments", "facts", "told", "lasting", "newcomers")

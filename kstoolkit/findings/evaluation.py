@@ -128,9 +128,7 @@ class Evaluation(Record):
         return f"Evaluation({'; '.join(facts)})"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (each.kind, *map(str, (each.labels, each.found)), *told(each)) for each in self.kinds
-        ]
+        rows = ((k.kind, str(k.labels), str(k.found), *told(k)) for k in self.kinds)
         return rows_html(repr(self), ("kind", "labels", "found", "recall", "delay"), rows)
 
 
@@ -210,8 +208,8 @@ def _judged(findings: Findings, labels: Labels, since_ms: int, until_ms: int) ->
     day = (integers(findings.table, "window_start_ms") - since_ms) // _DAY_MS
     a_day = np.bincount(np.clip(day[~is_true], 0, None), minlength=ceil(days))
     whole = a_day[: max(int(days), 1)]
-    error = whole.std(ddof=1) / np.sqrt(len(whole)) if len(whole) > 1 else None
-    later = a_day[1:].sum() / (days - 1) if days > 1 else None
+    error = float(whole.std(ddof=1) / np.sqrt(len(whole))) if len(whole) > 1 else None
+    later = float(a_day[1:].sum() / (days - 1)) if days > 1 else None
     machine = ~is_true[finding] & is_ordinary[label]
     kinds = [labels.kind[int(each)].as_py() for each in label[machine]]
     ranked = _ranked(labels, *_least_probable(findings))
@@ -223,9 +221,9 @@ def _judged(findings: Findings, labels: Labels, since_ms: int, until_ms: int) ->
         days=days,
         findings=len(findings),
         alarms_a_day=float(a_day.sum() / days),
-        alarms_error=None if error is None else float(error),
+        alarms_error=error,
         first_day_alarms=int(a_day[0]),
-        later_alarms_a_day=None if later is None else float(later),
+        later_alarms_a_day=later,
         ordinary_alarms={kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
         unknown={name: why.get(name, text) for name, text in ranked.unknown.items()},
     )
@@ -243,7 +241,7 @@ def _pairs(findings: Findings, labels: Labels) -> tuple[Integers, Integers]:
     within = np.arange(len(finding)) - np.repeat(np.cumsum(number) - number, number)
     label = order[first[finding] + within]
     starts, ends = integers(table, "window_start_ms"), np.asarray(ends_ms(table), np.int64)
-    for each in np.flatnonzero(_flags(pc.equal(table["kind"], CAMPAIGN))):
+    for each in np.flatnonzero(pc.equal(table["kind"], CAMPAIGN)):
         new = np.flatnonzero((labels.since_ms >= starts[each]) & (labels.since_ms < ends[each]))
         finding = np.append(finding, np.full(len(new), each))
         label = np.append(label, new)
@@ -252,22 +250,16 @@ def _pairs(findings: Findings, labels: Labels) -> tuple[Integers, Integers]:
     done = table["action"].take(pa.array(finding)).combine_chunks()
     is_by_action = table["by"].is_null().take(pa.array(finding))
     other = pc.and_(pc.and_(is_by_action, pc.is_valid(wanted)), pc.not_equal(wanted, done))
-    matches = overlaps & ~_flags(other)
+    matches = overlaps & ~np.asarray(pc.fill_null(other, fill_value=False), bool)
     return finding[matches], label[matches]
-
-
-def _flags(column: pa.Array | pa.ChunkedArray) -> Flags:
-    return np.asarray(pc.fill_null(column, fill_value=False), bool)
 
 
 def _kind(
     name: str, labels: Labels, finding: Integers, label: Integers, findings: Findings
 ) -> KindRecall:
     mine = np.asarray(pc.equal(labels.kind, name))
-    told_ms = np.minimum(
-        np.asarray(ends_ms(findings.table), np.int64),
-        np.maximum(integers(findings.table, "first_seen_ms"), 0),
-    )
+    seen_ms = np.maximum(integers(findings.table, "first_seen_ms"), 0)
+    told_ms = np.minimum(np.asarray(ends_ms(findings.table), np.int64), seen_ms)
     first_ms = np.full(len(mine), _NEVER_MS)
     np.minimum.at(first_ms, label, told_ms[finding])
     found = mine & (first_ms < _NEVER_MS)

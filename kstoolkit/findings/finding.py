@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from html import escape
-from math import ceil
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -36,9 +35,7 @@ _TO = "\N{EN DASH}"
 LONGER = "Longer"  # the kind of rule that is about how long sessions last
 DRIFT, EVEN, CAMPAIGN = "Drift", "TooEven", "Campaign"  # about what lasts, and who is new
 DISTINCT = "Distinct"  # about how many different items
-_PLAIN_EXPONENT = 6
-_LEAST_TOLD = -9
-_MANTISSA_OVERFLOW = 10
+_PLAIN_EXPONENT, _LEAST_TOLD = 6, -9
 _COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected", "why")
 
 
@@ -87,11 +84,8 @@ def _lasting(finding: Finding) -> str:
     """Say of a session how long it was, and since when a level lasts."""
     if finding.since_ms is not None:
         since = moment_of(finding.since_ms)
-        as_before = (
-            "more than usual ever"
-            if finding.kind == DRIFT
-            else f"as evenly in each {_one(finding).split(' ', 1)[-1]}"
-        )
+        even = f"as evenly in each {_one(finding).split(' ', 1)[-1]}"
+        as_before = "more than usual ever" if finding.kind == DRIFT else even
         return f", and {as_before} since {_clock(since)} on {_day(since)}"
     if finding.session_end_ms is None:
         return ""
@@ -124,13 +118,11 @@ def chance(log10_probability: float | None) -> str:
         return "unknown"
     if log10_probability < _LEAST_TOLD:
         return f"less than {chance(_LEAST_TOLD)}"
-    exponent = ceil(-log10_probability)
-    mantissa = round(10 ** (log10_probability + exponent))
-    if mantissa >= _MANTISSA_OVERFLOW:
-        mantissa, exponent = 1, exponent - 1
+    digit, power = f"{10.0**log10_probability:.0e}".split("e")
+    exponent = -int(power)
     if exponent <= _PLAIN_EXPONENT:
-        return f"{mantissa} in {10**exponent:,}"
-    return f"{mantissa} in 10{str(exponent).translate(_SUPERSCRIPTS)}"
+        return f"{digit} in {10**exponent:,}"
+    return f"{digit} in 10{str(exponent).translate(_SUPERSCRIPTS)}"
 
 
 def _what(finding: Finding) -> str:
@@ -197,10 +189,9 @@ def _day(time: datetime) -> str:
 def _one(finding: Finding) -> str:
     if finding.session_end_ms is not None:
         return "a session"
-    length = _length(finding)
-    number, unit = length.split(" ", 1)
+    number, unit = _length(finding)
     if number != "1":
-        return length
+        return f"{number} {unit}"
     return f"an {unit}" if unit.startswith("h") else f"a {unit}"
 
 
@@ -208,13 +199,12 @@ def _many(finding: Finding, n: int) -> str:
     plural = "" if n == 1 else "s"
     if finding.session_end_ms is not None:
         return f"session{plural}"
-    length = _length(finding)
-    number, unit = length.split(" ", 1)
-    return f"{unit}{plural}" if number == "1" else f"window{plural} of {length}"
+    number, unit = _length(finding)
+    return f"{unit}{plural}" if number == "1" else f"window{plural} of {number} {unit}"
 
 
-def _length(finding: Finding) -> str:
-    return finding.window.split(" every ", 1)[0]
+def _length(finding: Finding) -> list[str]:
+    return finding.window.split(" every ", 1)[0].split(" ", 1)
 
 
 def evidence(finding: Finding) -> list[tuple[str, str]]:
@@ -244,18 +234,6 @@ def evidence(finding: Finding) -> list[tuple[str, str]]:
         ("in other windows", levels or "unknown (not kept)"),
         ("rule", finding.rule),
     ]
-
-
-def in_short(finding: Finding) -> str:
-    """Return who did what, how often and when, against what, in one line."""
-    told = dict(evidence(finding))
-    against = [f"expected {told['expected']}"]
-    if finding.ceiling is not None:
-        against.append(f"ceiling {told['ceiling']}")
-    if finding.log10_probability is not None:
-        against.append(f"chance {told['chance of this or more']}")
-    count, who = told["count"], f"{finding.user!r}, {finding.what!r}"
-    return f"{who}: {count} in {told['window']}, {', '.join(against)}"
 
 
 def _cells(row: Finding) -> tuple[str, ...]:
@@ -429,7 +407,14 @@ class Finding(Viewed):
         return Findings(pa.Table.from_pylist([row], schema=FINDINGS_SCHEMA)).to_pandas()
 
     def __repr__(self) -> str:
-        return f"Finding({in_short(self)})"
+        told = dict(evidence(self))
+        against = [f"expected {told['expected']}"]
+        if self.ceiling is not None:
+            against.append(f"ceiling {told['ceiling']}")
+        if self.log10_probability is not None:
+            against.append(f"chance {told['chance of this or more']}")
+        seen = f"{self.user!r}, {self.what!r}: {told['count']} in {told['window']}"
+        return f"Finding({seen}, {', '.join(against)})"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(self.sentence)}</p>{facts_html(evidence(self))}"
@@ -521,15 +506,13 @@ class Findings(Viewed, Sequence[Finding]):
         """Return a tidy table: one row a finding, times as UTC timestamps, with its sentence."""
         import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
 
-        times = {"window_start_ms": "window_start", "first_seen_ms": "first_seen"}
-        times["since_ms"] = "since"
         table = self._in_parts().drop_columns(["other_levels", "window_ms", "session_end_ms"])
-        for name, timestamp in times.items():
+        stamp = pa.timestamp("ms", tz="UTC")
+        for name in ("window_start_ms", "first_seen_ms", "since_ms"):
             at = table.schema.get_field_index(name)
-            stamps = table[name].cast(pa.timestamp("ms", tz="UTC"))
-            table = table.set_column(at, timestamp, stamps)
+            table = table.set_column(at, name.removesuffix("_ms"), table[name].cast(stamp))
         rows = list(self)
-        ends = pa.array([row.window_end for row in rows], pa.timestamp("ms", tz="UTC"))
+        ends = pa.array([row.window_end for row in rows], stamp)
         table = table.add_column(table.schema.get_field_index("count"), "window_end", ends)
         probability = pa.array([row.probability for row in rows], pa.float64())
         table = table.append_column("probability", probability)
@@ -538,10 +521,8 @@ class Findings(Viewed, Sequence[Finding]):
 
     def to_json_rows(self) -> list[dict[str, Any]]:
         """Return one plain dictionary a finding: its fields, probability, end and sentence."""
-        derived = ("window_end_ms", "probability", "sentence")
         parts = self.parts
-        rows = (asdict(row) | {name: getattr(row, name) for name in derived} for row in self)
-        return [_with(parts, found, row) for found, row in zip(self, rows, strict=True)]
+        return [_json_row(found, parts) for found in self]
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -613,8 +594,10 @@ def _record(row: dict[str, Any]) -> Finding:
     return Finding(**row | {"other_levels": dict(row["other_levels"] or ()), "by": by})
 
 
-def _with(names: Sequence[str], finding: Finding, row: Mapping[str, Any]) -> dict[str, Any]:
+def _json_row(finding: Finding, names: Sequence[str]) -> dict[str, Any]:
     """Return a row with its parts in the place of the action, and by which of them it is."""
+    derived = ("window_end_ms", "probability", "sentence")
+    row = asdict(finding) | {name: getattr(finding, name) for name in derived}
     parts, told = finding.parts, dict[str, Any]()
     for name, value in row.items():
         if name == "action":

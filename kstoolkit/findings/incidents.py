@@ -255,9 +255,8 @@ def _few(names: Sequence[str], most: int) -> str:
 
 
 def _most_frequent(column: pa.ChunkedArray) -> tuple[str, ...]:
-    told = pc.value_counts(column.combine_chunks()).to_pylist()
-    told.sort(key=lambda each: (-each["counts"], each["values"]))
-    return tuple(each["values"] for each in told)
+    number = Counter(column.to_pylist())
+    return tuple(sorted(number, key=lambda each: (-number[each], each)))
 
 
 class Incidents(Viewed, Sequence[Incident]):
@@ -319,7 +318,7 @@ class Incidents(Viewed, Sequence[Incident]):
         wanted = np.less(*bounds)
         if state is not None:
             wanted &= np.asarray(pc.equal(self.table["state"], state))
-        return self._taken(np.flatnonzero(wanted))
+        return self.where(wanted)
 
     def where(self, chosen: Flags) -> Incidents:
         """Return those that are chosen, in their order."""
@@ -534,9 +533,8 @@ def _states(
     until, last_ms = (np.maximum.reduceat(each[row], first) for each in (grown.end, told.last_ms))
     is_over = reached_ms >= until + grown.gap_ms
     is_over |= clock_ms >= np.maximum(until, last_ms) + grown.gap_ms
-    state = np.where(is_over, RESOLVED, OPEN).tolist()
     merged = [grown.into(each) is not None for each in of[first].tolist()]
-    state = [MERGED if gone else each for each, gone in zip(state, merged, strict=True)]
+    state = np.where(merged, MERGED, np.where(is_over, RESOLVED, OPEN)).tolist()
     return state, until, last_ms
 
 
@@ -549,20 +547,14 @@ def _batches(tables: Sequence[pa.Table]) -> Integers:
     return np.cumsum(np.diff(np.concatenate(told), prepend=0) != 0)
 
 
-def _spans(findings: pa.Table) -> tuple[Integers, Integers]:
-    """Return from when until when each finding is about: what lasts, since it does."""
-    start, ends = integers(findings, "window_start_ms"), np.asarray(ends_ms(findings), np.int64)
-    since = np.asarray(pc.coalesce(findings["since_ms"], findings["window_start_ms"]), np.int64)
-    return np.minimum(start, since), ends
-
-
 class _Growth:
     """How incidents came to be: which findings each has, and which of them grew together."""
 
     def __init__(self, findings: pa.Table, batch: Integers, gap_ms: int) -> None:
         self.gap_ms, self._findings = gap_ms, findings
-        self.begin, self.end = _spans(findings)
         self._start = integers(findings, "window_start_ms")
+        since = pc.min_element_wise(findings["window_start_ms"], findings["since_ms"])  # what lasts
+        self.begin, self.end = (np.asarray(ms, np.int64) for ms in (since, ends_ms(findings)))
         party = _parties(findings)
         self._low, self._high = self._recurring(party, batch)
         group = self._groups(party, gap_ms)  # what touches in the end
@@ -633,9 +625,7 @@ class _Growth:
                     near = [min(some, key=away.__getitem__)]
                 if not near:
                     self._rows.append([])
-                    self._opened.append(
-                        part[0]
-                    )  # the first in time, in no way by the order of rows
+                    self._opened.append(part[0])  # the first in time, whatever the order of rows
                 which = near[0] if near else len(self._rows) - 1
                 for other in near[1:]:
                     self._into[other] = which
@@ -648,11 +638,10 @@ class _Growth:
     def _parts(self, rows: list[int]) -> list[list[int]]:
         """Return which findings of one batch, by when they begin, touch each other."""
         parts: list[list[int]] = []
-        reach = -1
+        reach = -(1 << 62)
         for row in rows:
-            if not parts or self._low[row] > reach + self.gap_ms:
+            if self._low[row] > reach + self.gap_ms:
                 parts.append([])
-                reach = int(self._high[row])
             parts[-1].append(row)
             reach = max(reach, int(self._high[row]))
         return parts
@@ -740,15 +729,9 @@ def _excess(evidence: pa.Table, of: Integers) -> Any:
     above = pc.fill_null(pc.subtract(evidence["count"], bound).cast(pa.float64()), np.nan)
     other = pc.is_in(evidence["kind"], value_set=pa.array([DISTINCT, EVEN]))
     above = np.where(np.asarray(other), np.nan, above.to_numpy())
-    told = pa.table(
-        {
-            "of": of,
-            "sums": numbered(evidence, "by", "window"),
-            "action": evidence["action"],
-            "start": evidence["window_start_ms"],
-            "above": above,
-        }
-    ).filter(pa.array(~np.isnan(above)))
+    columns = {"of": of, "sums": numbered(evidence, "by", "window"), "above": above}
+    columns |= {"action": evidence["action"], "start": evidence["window_start_ms"]}
+    told = pa.table(columns).filter(pa.array(~np.isnan(above)))
     each = told.group_by(["of", "sums", "action", "start"]).aggregate([("above", "max")])
     summed = each.group_by(["of", "sums"]).aggregate([("above_max", "sum")])
     most = np.full(int(of.max()) + 1, -np.inf)

@@ -171,14 +171,10 @@ class Marks(Records[Mark]):
         """Return what is confirmed or known as labels that :func:`kstoolkit.evaluate` takes."""
         some = [each for each in self.newest() if each.mark != MUTED and each.user is not None]
         stamp = pa.timestamp("ms", tz="UTC")
-        return pa.table(
-            {
-                "user": pa.array([each.user for each in some], pa.string()),
-                "kind": pa.array([each.mark for each in some], pa.string()),
-                "since": pa.array([each.since_ms for each in some], stamp),
-                "until": pa.array([each.through_ms or each.until_ms for each in some], stamp),
-            }
-        )
+        types = {"user": pa.string(), "kind": pa.string(), "since": stamp, "until": stamp}
+        told = ((m.user, m.mark, m.since_ms, m.through_ms or m.until_ms) for m in some)
+        rows = [dict(zip(types, each, strict=True)) for each in told]
+        return pa.Table.from_pylist(rows, pa.schema(types))
 
 
 def load_marks(path: str | os.PathLike[str]) -> Marks:

@@ -120,6 +120,11 @@ def integers(table: pa.Table, name: str) -> Integers:
     return np.asarray(table[name].to_numpy(), np.int64)
 
 
+def floats(table: pa.Table, name: str) -> Floats:
+    """Return a column of numbers without nulls, each as a double."""
+    return np.asarray(table[name].to_numpy(), np.float64)
+
+
 def places(ascending: Integers, wanted: Integers) -> Integers:
     """Return where each wanted value stands in an ascending column; -1 where it does not.
 
@@ -303,7 +308,7 @@ def first_terms(action: Integers, count: Integers, actions: int) -> Floats:
     return np.stack([np.bincount(action, term, minlength=actions) for term in terms], axis=1)
 
 
-def summed(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+def summed(tables: Sequence[pa.Table], schema: pa.Schema, octaves: str = "ascending") -> pa.Table:
     """Return the sums of moments, or of facts, of any buckets, sorted by what they are of."""
     told = pa.concat_tables([schema.empty_table(), *tables])
     keys = [name for name in _KEYS if name in schema.names]
@@ -311,7 +316,8 @@ def summed(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     # Threads would add in any order, and a repeated batch would differ in the last digit.
     grouped = told.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in added])
     grouped = grouped.rename_columns([*keys, *added]).select(schema.names)
-    return grouped.sort_by([(name, "ascending") for name in keys]).cast(schema)
+    order = [(name, octaves if name == "octave" else "ascending") for name in keys]
+    return grouped.sort_by(order).cast(schema)
 
 
 POOLS_SCHEMA = pa.schema(
@@ -341,33 +347,18 @@ def pools_of(moments: pa.Table) -> pa.Table:
     everyone = moments.set_column(1, "action", pa.nulls(len(moments), pa.string()))
     kinds = moments.set_column(1, "action", whole_kind(moments["action"]))
     kinds = kinds.filter(kinds["action"].is_valid())
-    keys = list(_KEYS)
-    both = pa.concat_tables([each.cast(_ANY_ACTION) for each in (moments, kinds, everyone)])
-    added = [name for name in MOMENTS_SCHEMA.names if name not in keys]
-    rows = both.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in added])
-    rows = rows.rename_columns([*keys, *added])
-    rows = rows.sort_by([(keys[0], "ascending"), (keys[1], "ascending"), (keys[2], "descending")])
+    told = [each.cast(_ANY_ACTION) for each in (moments, kinds, everyone)]
+    rows = summed(told, _ANY_ACTION, octaves="descending")
     is_first = rows["octave"].is_null().to_numpy()
-    groups = rows.select(keys[:2]).group_by(keys[:2], use_threads=False).aggregate([])
-    groups = groups.sort_by([(name, "ascending") for name in keys[:2]])
     group = _group_of(rows)
-    column = {name: np.asarray(rows[name].to_numpy(), np.float64) for name in added}
+    groups = rows.select(_KEYS[:2]).take(pa.array(np.flatnonzero(np.diff(group, prepend=-1))))
+    column = {name: floats(rows, name) for name in (*_COUNTS, *_SUMS)}
     of = _Sums(group[~is_first], len(groups), {k: v[~is_first] for k, v in column.items()})
     firsts = _Sums(group[is_first], len(groups), {k: v[is_first] for k, v in column.items()})
-    alpha, beta, dispersion = _spread(of)
-    first_mean, first_dispersion = _first_law(firsts)
-    told = {
-        **{name: of[name].astype(np.int64) for name in ("cells", "known_cells", "rhythmic_cells")},
-        **{name: of[name] for name in ("level", *_RHYTHM)},
-        "peers": of["pooled_cells"].astype(np.int64),
-        "firsts": firsts["cells"].astype(np.int64),
-        "alpha": alpha,
-        "beta": beta,
-        "dispersion": dispersion,
-        "first_mean": first_mean,
-        "first_dispersion": first_dispersion,
-    }
-    columns = [groups[name] if name in keys else told[name] for name in POOLS_SCHEMA.names]
+    counts = [of[name] for name in ("cells", "known_cells", "rhythmic_cells", "pooled_cells")]
+    numbers = [each.astype(np.int64) for each in (*counts, firsts["cells"])]
+    levels = [of[name] for name in ("level", *_RHYTHM)]
+    columns = [*groups.columns, *numbers, *levels, *_spread(of), *_first_law(firsts)]
     return pa.table(columns, schema=POOLS_SCHEMA)
 
 

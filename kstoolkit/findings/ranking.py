@@ -19,7 +19,7 @@ a user's mix is like, one more event may make more usual.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ from kstoolkit.units import Duration, format_count
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from kstoolkit.findings.peers import Flags, Floats, Integers
     from kstoolkit.windows import Window
@@ -44,6 +44,7 @@ _ALIKE = 99
 
 _RANKING_SCHEMA = pa.schema(
     [
+        *never_null(pa.int64(), "place"),
         *never_null(pa.string(), "user"),
         *never_null(pa.float64(), "score"),
         *never_null(pa.string(), "reason"),
@@ -56,10 +57,10 @@ _RANKING_SCHEMA = pa.schema(
         pa.field("incidents", pa.int64()),
     ]
 )
-"""``alike_users`` are those compared with, the user among them; of these ``busiest_share`` have as
-busy a window, and ``mix_share`` as surprising a mix, or more so. ``log10_probability`` is that of
-the least probable finding, null where there is none; ``incidents``, how many there are, null if
-that was not told."""
+"""``place`` is 0 for the most abnormal. ``alike_users`` are those compared with, the user among
+them; of these ``busiest_share`` have as busy a window, and ``mix_share`` as surprising a mix, or
+more so. ``log10_probability`` is that of the least probable finding, null where there is none;
+``incidents``, how many there are, null if that was not told."""
 
 _STEPS_AN_OCTAVE, _MOST_GAINED = 8, 4.0
 FOUND_COUNTS, MOST_FOUND = 0.5, 9.0
@@ -77,23 +78,52 @@ def rank_users(
     incidents: pa.Table | None = None,
     window: Duration | Window = "1 minute",
     group: str | None = None,
+    most: int | None = None,
+    also: Iterable[str] = (),
 ) -> pa.Table:
-    """Return every user with score and reason, most abnormal first; ties by name.
+    """Return users with place, score and reason, most abnormal first; ties by name.
 
     ``totals`` have ``user``, ``action``, ``count`` over the whole period, each (user, action) once;
     ``peaks``, ``user`` and ``count``: the busiest shortest window of each user over all actions
     together, which the reason calls a ``window``. Findings of limits count for nothing; of
     ``incidents`` (``user``, ``state``) the reason tells how many. The ``group`` is a regular
     expression (RE2), else a ConfigurationError: users in whose names it matches the same text are
-    of one kind, compared with each other alone; so are those whose names it does not match.
+    of one kind, compared with each other alone; so are those whose names it does not match. All
+    are returned, or so many at the ``most``, and of the others those that are ``also`` named.
 
     >>> totals = pa.table({"user": ["a", "a", "b"], "action": ["x", "y", "x"], "count": [9, 1, 2]})
     >>> peaks = pa.table({"user": ["a", "b"], "count": [4, 1]})
     >>> print(rank_users(totals, peaks)["reason"][0])
     10 events; 4 in the busiest minute (as is usual); 90 % of them “x” (a usual mix).
     """
+    some = [totals.slice(0, 0), totals]
     if group is not None:
-        return _ranked_by_kind(totals, peaks, (findings, incidents), as_window(window), group)
+        kinds = kinds_of(totals["user"].cast(pa.string()), group)
+        some[1:] = [totals.filter(pc.equal(kinds, kind)) for kind in pc.unique(kinds)]
+    ranked = pa.concat_tables(_scored(each, peaks, findings, incidents) for each in some)
+    ranked = ranked.sort_by(_ORDER).append_column("place", pa.array(np.arange(len(ranked))))
+    if most is not None:  # sentences take what all else does together: of those alone that are told
+        named = pc.is_in(ranked["user"], value_set=pa.array([*also], pa.string()))
+        ranked = ranked.filter(pc.or_(pc.less(ranked["place"], most), named))
+    columns = {name: in_one(ranked[name]) for name in ranked.column_names}
+    main, parts = columns["main_action"], parts_in(totals.schema)
+    if parts is not None:
+        columns["main_action"] = in_words(main, len(parts))
+    columns["reason"] = _reasons(columns, as_window(window).label)
+    ranked = pa.table([columns[name] for name in _RANKING_SCHEMA.names], schema=_RANKING_SCHEMA)
+    if parts is None:
+        return ranked
+    at = ranked.schema.get_field_index("main_action")
+    ranked = ranked.remove_column(at)
+    for name, text in reversed([*zip(parts, split(main, len(parts)), strict=True)]):
+        ranked = ranked.add_column(at, f"main_{name}", text)
+    return ranked
+
+
+def _scored(
+    totals: pa.Table, peaks: pa.Table, findings: pa.Table | None, incidents: pa.Table | None
+) -> pa.Table:
+    """Return figures and score of users of one kind, in no order; ``open`` are their incidents."""
     users, user = encoded(totals["user"])
     actions, action = encoded(totals["action"])
     count = np.asarray(totals["count"].to_numpy(), np.float64)
@@ -104,34 +134,22 @@ def rank_users(
     base, alike, burst, mix = _among_alike(n, (busiest, mixed), users)
     main_action, main_share = _main(user, action, share, len(users), actions)
     found = _found(findings, users)
-    columns: dict[str, pa.Array] = {
-        "user": users,
-        "score": pa.array(base + FOUND_COUNTS * np.minimum(found, MOST_FOUND)),
-        "events": pa.array(n.astype(np.int64)),
-        "busiest": pa.array(busiest.astype(np.int64)),
+    is_open = None if incidents is None else incidents.filter(pc.equal(incidents["state"], OPEN))
+    columns: dict[str, Any] = {
+        "user": users.cast(pa.string()),
+        "score": base + FOUND_COUNTS * np.minimum(found, MOST_FOUND),
+        "events": n.astype(np.int64),
+        "busiest": busiest.astype(np.int64),
         "main_action": actions.take(pa.array(main_action)).cast(pa.string()),
-        "main_share": pa.array(main_share),
-        "alike_users": pa.array(alike),
-        "busiest_share": pa.array(burst),
-        "mix_share": pa.array(mix),
+        "main_share": main_share,
+        "alike_users": alike,
+        "busiest_share": burst,
+        "mix_share": mix,
         "log10_probability": pa.array(-found, mask=found == 0),
         "incidents": _numbers(incidents, users),
+        "open": _numbers(is_open, users),
     }
-    parts = parts_in(totals.schema)
-    main = {"main_action": columns["main_action"]}
-    if parts is not None:
-        texts = split(columns["main_action"], len(parts))
-        main = {f"main_{name}": text for name, text in zip(parts, texts, strict=True)}
-        columns["main_action"] = in_words(columns["main_action"], len(parts))
-    is_open = None if incidents is None else incidents.filter(pc.equal(incidents["state"], OPEN))
-    columns["reason"] = _reasons(columns, as_window(window).label, _numbers(is_open, users))
-    ranked = pa.table([columns[name] for name in _RANKING_SCHEMA.names], schema=_RANKING_SCHEMA)
-    at = ranked.schema.get_field_index("main_action")
-    if parts is not None:
-        ranked = ranked.remove_column(at)
-        for name in reversed(main):
-            ranked = ranked.add_column(at, name, main[name])
-    return ranked.sort_by(_ORDER)
+    return pa.table(columns)
 
 
 def _highest(values: Floats, of: pa.ChunkedArray, users: pa.Array) -> Floats:
@@ -174,20 +192,6 @@ def _numbers(incidents: pa.Table | None, users: pa.Array) -> pa.Array:
         return pa.nulls(len(users), pa.int64())
     code = codes_in(incidents["user"], users)
     return pa.array(np.bincount(code[code >= 0], minlength=len(users)))
-
-
-def _ranked_by_kind(
-    totals: pa.Table,
-    peaks: pa.Table,
-    found: tuple[pa.Table | None, pa.Table | None],
-    window: Window,
-    group: str,
-) -> pa.Table:
-    kinds, (findings, known) = kinds_of(totals["user"].cast(pa.string()), group), found
-    some = (totals.filter(pc.equal(kinds, kind)) for kind in pc.unique(kinds))
-    ranked = [rank_users(each, peaks, findings, incidents=known, window=window) for each in some]
-    nobody = rank_users(totals.slice(0, 0), peaks.slice(0, 0), window=window)
-    return pa.concat_tables([nobody, *ranked]).sort_by(_ORDER)
 
 
 def _among_alike(
@@ -246,7 +250,7 @@ def _share_at_least(value: Floats, near: Integers, rows: Integers, is_near: Flag
     return np.asarray(np.where(is_near, number, number - stands_in + 1) / len(near))
 
 
-def _reasons(columns: dict[str, pa.Array], window: str, is_open: pa.Array) -> pa.Array:
+def _reasons(columns: Mapping[str, pa.Array], window: str) -> pa.Array:
     """Return a sentence a user, what lifts it most first, and at last what is usual.
 
     Whole columns are joined, and only distinct numbers formatted.
@@ -264,7 +268,7 @@ def _reasons(columns: dict[str, pa.Array], window: str, is_open: pa.Array) -> pa
         events,
         pc.binary_join_element_wise(main, columns["main_action"], "” ", mix, ""),
         pc.binary_join_element_wise(busiest, during, burst, ""),
-        _incidents_in_words(columns["incidents"], is_open, found),
+        _incidents_in_words(columns["incidents"], columns["open"], found),
     ]
     lifts = [columns["events"], *(columns[name] for name in ("mix_share", "busiest_share"))]
     volume, mixed, bursts = (each.to_numpy().astype(np.float64) for each in lifts)

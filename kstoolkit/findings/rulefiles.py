@@ -17,30 +17,16 @@ from datetime import date
 from hashlib import blake2b
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from kstoolkit.errors import ConfigurationError, guessed
-from kstoolkit.findings.rules import (
-    Budget,
-    Campaign,
-    Ceiling,
-    Distinct,
-    Drift,
-    Exempt,
-    Longer,
-    Rule,
-    TooEven,
-    Unusual,
-)
+from kstoolkit.findings.rules import Budget, Exempt, Longer, Rule
 from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_KINDS: Mapping[str, type[Rule]] = {
-    kind.__name__: kind
-    for kind in (Budget, Campaign, Ceiling, Distinct, Drift, Exempt, Longer, TooEven, Unusual)
-}
+_KINDS: dict[str, type[Rule]] = dict(sorted((kind.__name__, kind) for kind in get_args(Rule)))
 _TABLES = ("rule", "alert")
 _EXAMPLE = "A rule reads: [[rule]], kind = 'Ceiling', window = '1 minute', count = 100."
 
@@ -97,6 +83,7 @@ def _rules(tables: Iterable[Mapping[str, Any]], where: str) -> tuple[Rule, ...]:
 def rules_to_json(rules: Iterable[Rule]) -> str:
     """Return rules as one line of JSON.
 
+    >>> from kstoolkit.findings.rules import Ceiling
     >>> rules_to_json([Ceiling("1 minute", 100)])
     '[{"kind": "Ceiling", "window": "1 minute", "count": 100}]'
     """
@@ -106,6 +93,7 @@ def rules_to_json(rules: Iterable[Rule]) -> str:
 def rules_version(rules: Iterable[Rule]) -> str:
     """Return what rules are called as a whole: the same rules, the same eight digits.
 
+    >>> from kstoolkit.findings.rules import Ceiling
     >>> rules_version([Ceiling("1 minute", 100)])
     '9546de18'
     """

@@ -44,11 +44,10 @@ def _whole_match(pattern: str) -> str:
 
 def whole(field: str, value: Any, *, least: int) -> int:
     """Return a whole number that is at least so large, and that 64 bits hold."""
-    is_whole = type(value) is int
-    if not is_whole or not least <= value <= _LARGEST:
+    if type(value) is not int or not least <= value <= _LARGEST:
         message = f"{field} = {value!r} is no whole number from {least} to {_LARGEST}."
         raise ConfigurationError(message, hint=f"Write for instance {field}={max(least, 100)}.")
-    return int(value)
+    return value
 
 
 def positive(field: str, value: Any) -> float:
@@ -89,7 +88,7 @@ def _by(given: str | Iterable[str] | None, window: Window) -> tuple[str, ...] | 
 def _tumbling(window: Duration | Window, kind: str) -> Window:
     """Return windows of which each moment is in one."""
     given = as_window(window)
-    if isinstance(given, Session) or given.every_ms != given.size_ms:
+    if not given.is_tumbling:
         message = f"{kind} compares windows that follow each other, and {given.label} do not."
         raise ConfigurationError(message, hint="Give a length, as '1 hour'.")
     return given

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from kstoolkit.findings.peers import (
     FEWEST_PEERS,
     FEWEST_WINDOWS,
     POOLS_SCHEMA,
+    floats,
     integers,
     never_null,
     of_kinds,
@@ -164,20 +165,23 @@ def score(
     began = large["began_ms" if "began_ms" in large.column_names else "window_start_ms"]
     large = large.filter(pc.invert(exempted(on.exempts, users, began, of=on.looking)))
     evidence = _Evidence(large, brief, on.watch.group)
-    unusual = [rule for rule in on.looking if isinstance(rule, Comparing)]
+    unusual = [rule for rule in on.looking if evidence.known and isinstance(rule, Comparing)]
     found = [
-        _findings(rule, large, evidence, np.flatnonzero(above), seen_ms)
+        _findings(rule, large, evidence, _limited(rule, large, evidence), seen_ms)
         for rule in on.looking
-        if (above := _limited(rule, large, evidence)) is not None
+        if not isinstance(rule, Learning)
     ]
-    candidates = [_candidates(rule, large, evidence, seen_ms) for rule in unusual]
-    least = min((rule.min_count for rule in unusual), default=None)
+    candidates = [CANDIDATES_SCHEMA.empty_table()]
+    for rule in unusual:
+        may = evidence.judged & evidence.is_record & (evidence.count >= rule.min_count)
+        candidates.append(_let_through(rule, large, (evidence, may), evidence.peers.cells, seen_ms))
     tables = (
         on.unexempted(pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *found])),
-        on.unexempted(pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *candidates])),
+        on.unexempted(pa.concat_tables(candidates)),
     )
-    if least is None:
+    if not unusual:
         return Scored(*tables)
+    least = min(rule.min_count for rule in unusual)
     return Scored(*tables, evidence.surprises(least), evidence.unjudged(least))
 
 
@@ -191,10 +195,8 @@ class _Evidence:
         self.is_open = np.zeros(len(self.count), bool)
         if brief is None or not self.known:
             return
-        total, squares, second, cosine, sine = (
-            np.asarray(rows[name].to_numpy(), np.float64)
-            for name in ("sum", "sum_of_squares", "second", "cosine", "sine")
-        )
+        names = ("sum", "sum_of_squares", "second", "cosine", "sine")
+        total, squares, second, cosine, sine = (floats(rows, name) for name in names)
         self.n, rhythm = integers(rows, "n"), cosine + 1j * sine
         factor = brief.factor(self.start_ms, rhythm)
         if "is_open" in rows.column_names:
@@ -217,8 +219,6 @@ class _Evidence:
 
     def surprises(self, least: int) -> pa.Table:
         """Return how many of the counts from ``least`` on were how surprising."""
-        if not self.known:
-            return SURPRISES_SCHEMA.empty_table()
         some = (self.surprise >= 1) & (self.count >= least) & ~self.is_open
         bins = np.minimum(self.surprise[some] * BINS_PER_DECADE, BINS - 1).astype(np.int64)
         keys = {"window_start_ms": self.start_ms[some], "history": self.history[some], "bin": bins}
@@ -227,8 +227,6 @@ class _Evidence:
 
     def unjudged(self, least: int) -> int:
         """Return of how many counts from ``least`` on nothing can be said."""
-        if not self.known:
-            return 0
         return int(((self.count >= least) & ~self.judged & ~self.is_open).sum())
 
     def columns(self, rows: Integers) -> dict[str, pa.Array]:
@@ -256,10 +254,8 @@ class _Told:
     def __init__(self, rows: pa.Table) -> None:
         self.start_ms, self.n = integers(rows, "window_start_ms"), integers(rows, "n")
         self.history, self.is_open = integers(rows, "history"), np.zeros(len(rows), bool)
-        self.mean, self.dispersion, self.surprise, self.before = (
-            np.asarray(rows[name].to_numpy(), np.float64)
-            for name in ("mean", "dispersion", "surprise", "before")
-        )
+        self.mean, self.dispersion = (floats(rows, name) for name in ("mean", "dispersion"))
+        self.surprise, self.before = (floats(rows, name) for name in ("surprise", "before"))
 
     def columns(self, rows: Integers) -> dict[str, pa.Array]:
         """Return the expected range of some rows and what it rests on."""
@@ -279,60 +275,42 @@ def _findings(
     """Return the chosen rows as findings of a rule."""
     picked = rows.take(pa.array(chosen))
     parts = parts_in(rows.schema)
-    same: dict[str, object] = {"rule": rule.name, "kind": type(rule).__name__}
+    told: dict[str, Any] = {"rule": rule.name, "kind": type(rule).__name__}
     by = () if isinstance(rule, Distinct) else parts  # who touched what in all that is done
-    same |= {} if by is None else {"by": json.dumps(list(by))}
-    same |= {"window": rule.window.label, "window_ms": rule.window.size_ms}
-    same |= {"ceiling": rule.count} if isinstance(rule, Ceiling) else {}
-    ends, own = pc.add(picked["window_start_ms"], rule.window.size_ms), {}
+    told |= {} if by is None else {"by": json.dumps(list(by))}
+    told |= {"window": rule.window.label, "window_ms": rule.window.size_ms}
+    told |= {"ceiling": rule.count} if isinstance(rule, Ceiling) else {}
+    ends = pc.add(picked["window_start_ms"], rule.window.size_ms)
     if "end_ms" in rows.column_names:
-        ends = own["session_end_ms"] = picked["end_ms"]
+        ends = told["session_end_ms"] = picked["end_ms"]
     if "since_ms" in rows.column_names:
-        own["since_ms"] = picked["since_ms"]
-    seen = ends if seen_ms is None else pa.repeat(seen_ms, len(chosen))
-    given = {name: picked[name] for name in ("user", "action", "count")}
+        told["since_ms"] = picked["since_ms"]
+    told |= {name: picked[name] for name in ("user", "action", "count")}
     began = "began_ms" if "began_ms" in rows.column_names else "window_start_ms"
-    given["window_start_ms"] = picked[began]
-    columns = given | {"first_seen_ms": seen} | evidence.columns(chosen) | own
-    return pa.table(
-        [_column(field, columns, same, len(chosen)) for field in FINDINGS_SCHEMA],
-        schema=FINDINGS_SCHEMA,
-    )
+    seen = ends if seen_ms is None else seen_ms
+    told |= {"window_start_ms": picked[began], "first_seen_ms": seen} | evidence.columns(chosen)
+    columns = [_column(field, told.get(field.name), len(chosen)) for field in FINDINGS_SCHEMA]
+    return pa.table(columns, schema=FINDINGS_SCHEMA)
 
 
-def _column(
-    field: pa.Field, columns: dict[str, pa.Array], same: dict[str, object], length: int
-) -> pa.Array:
-    if field.name in columns:
-        return columns[field.name].cast(field.type)
-    if field.name in same:
-        return pa.repeat(pa.scalar(same[field.name], field.type), length)
-    return pa.nulls(length, field.type)
+def _column(field: pa.Field, told: Any, length: int) -> pa.Array:
+    """Return a column of what is told of each row, or of all of them."""
+    if isinstance(told, pa.Array | pa.ChunkedArray):
+        return told.cast(field.type)
+    return pa.repeat(pa.scalar(told, field.type), length)
 
 
-def _limited(rule: Looking, rows: pa.Table, evidence: _Evidence) -> Flags | None:
-    """Return which rows are beyond a rule's limit; ``None`` if it has none."""
-    if isinstance(rule, Learning):
-        return None
+def _limited(rule: Ceiling | Longer, rows: pa.Table, evidence: _Evidence) -> Integers:
+    """Return the rows that are beyond a rule's limit."""
     if isinstance(rule, Longer):
         lasted_ms = integers(rows, "end_ms") - integers(rows, "began_ms")
-        return np.asarray(lasted_ms > rule.duration_ms)
+        return np.flatnonzero(lasted_ms > rule.duration_ms)
     above: Flags = evidence.count > rule.count
     if rule.actions is not None:
         parts, texts = parts_in(rows.schema), rows["action"].cast(pa.string()).combine_chunks()
         told = texts if parts is None else split(texts, len(parts))[0]
         above &= np.asarray(pc.is_in(told, value_set=pa.array(rule.actions)))
-    return above
-
-
-def _candidates(
-    rule: Comparing, rows: pa.Table, evidence: _Evidence, seen_ms: int | None
-) -> pa.Table:
-    """Return the rows that the budget might let through."""
-    if not evidence.known:
-        return CANDIDATES_SCHEMA.empty_table()
-    may = evidence.judged & evidence.is_record & (evidence.count >= rule.min_count)
-    return _let_through(rule, rows, (evidence, may), evidence.peers.cells, seen_ms)
+    return np.flatnonzero(above)
 
 
 def _let_through(
@@ -397,10 +375,6 @@ def score_newcomers(
     evidence.history = np.full(len(counts), AS_IS)
     cells = np.full(len(counts), actions)
     may = evidence.judged & evidence.is_record
-    candidates = [
-        _let_through(rule, counts, (evidence, may), cells, seen_ms)
-        for rule in on.looking
-        if isinstance(rule, Campaign)
-    ]
-    candidates.insert(0, CANDIDATES_SCHEMA.empty_table())
-    return Scored(candidates=pa.concat_tables(candidates))
+    rules = [rule for rule in on.looking if isinstance(rule, Campaign)]
+    told = [_let_through(rule, counts, (evidence, may), cells, seen_ms) for rule in rules]
+    return Scored(candidates=pa.concat_tables([CANDIDATES_SCHEMA.empty_table(), *told]))

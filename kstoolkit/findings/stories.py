@@ -103,13 +103,12 @@ def fold_stories(findings: pa.Table) -> pa.Table:
     The coarser window is kept, as it tells all; the finer one goes on in ``first_seen_window`` (its
     label) and ``first_seen_ms``, the earlier of the two. Sessions are stories of their own.
     """
-    windows = {label: as_window(label) for label in findings["window"].unique().to_pylist()}
-    coarsest_first = sorted(windows.values(), key=lambda window: -window.size_ms)
-    coarsest_first = [window for window in coarsest_first if not isinstance(window, Session)]
+    kinds = map(as_window, findings["window"].unique().to_pylist())
+    windows = [window for window in kinds if not isinstance(window, Session)]
     size, start = (integers(findings, name) for name in ("window_ms", "window_start_ms"))
     story, label = numbered(findings, "kind", "user", "by", "action"), findings["window"]
     into = np.full(len(start), -1)
-    for window in coarsest_first:
+    for window in sorted(windows, key=lambda window: -window.size_ms):  # the coarsest first
         coarse = np.flatnonzero(codes_in(label, pa.array([window.label])) == 0)
         finer = np.flatnonzero((size > 0) & (size < window.size_ms) & (into < 0))
         into[finer] = _around(window, coarse, finer, (story, start, size))
@@ -164,12 +163,9 @@ def with_other_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> 
     for window, table in levels.items():
         if isinstance(window, Session) and table.num_rows:
             findings = findings.filter(pa.array(~_is_no_more(findings, window, table)))
-    columns = [
-        _at_level(findings, table, _span(findings, window)) for window, table in levels.items()
-    ]
+    columns = (_at_level(findings, table, _span(findings, w)) for w, table in levels.items())
+    counts, known = (np.stack(each, axis=1) for each in zip(*columns, strict=True))
     labels = np.asarray([window.label for window in levels], object)
-    counts = np.stack([count for count, _ in columns], axis=1)
-    known = np.stack([known for _, known in columns], axis=1)
     own = np.asarray(findings["window"].to_pylist(), object)[:, None] == labels
     told = np.maximum(integers(findings, "count"), np.max(np.where(own & known, counts, 0), axis=1))
     known &= ~own
@@ -219,8 +215,8 @@ def _span(findings: pa.Table, level: Window) -> tuple[Integers, Integers]:
     """Return the first and the last start that a window of this level may have."""
     start = integers(findings, "window_start_ms")
     if isinstance(level, Session):
-        own = np.asarray(pc.equal(findings["window"], level.label))
-        return np.where(own, start, _NEVER_MS), np.where(own, start, _NEVER_MS)
+        own = np.where(pc.equal(findings["window"], level.label), start, _NEVER_MS)
+        return own, own
     size = np.asarray(ends_ms(findings), np.int64) - start
     around = start - start % level.every_ms
     finer = size > level.size_ms

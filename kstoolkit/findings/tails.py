@@ -63,6 +63,7 @@ from kstoolkit.findings.peers import (
     FEWEST_PEERS,
     FEWEST_WINDOWS,
     encoded,
+    floats,
     integers,
     places,
     spread_of,
@@ -100,11 +101,9 @@ def log_upper_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Fl
     tail = np.where(np.isnan(m + v), np.nan, 0.0)
     certain = (x <= 0) | np.isnan(tail)
     poisson = ~certain & (v - m <= m * _NEARLY_POISSON)
-    negative_binomial = ~(certain | poisson)
+    rest = ~(certain | poisson)
     tail[poisson] = _poisson(x[poisson], m[poisson])
-    tail[negative_binomial] = _negative_binomial(
-        x[negative_binomial], m[negative_binomial], v[negative_binomial]
-    )
+    tail[rest] = _negative_binomial(x[rest], m[rest], v[rest])
     return tail + 0.0  # a zero may have come out negative
 
 
@@ -173,9 +172,8 @@ def _negative_binomial(x: Floats, m: Floats, v: Floats) -> Floats:
     tail[above] = log_p[above] + np.log(x[above] * _converge(_beta_fraction, *upper))
     below = ~above
     lower = (r[below], x[below], q[below], y[below], (q * (m - x))[below])
-    tail[below] = _log_complement(
-        log_p[below] + np.log(x[below] * _converge(_beta_fraction, *lower))
-    )
+    rest = x[below] * _converge(_beta_fraction, *lower)
+    tail[below] = _log_complement(log_p[below] + np.log(rest))
     return tail
 
 
@@ -436,10 +434,7 @@ class Peers:
         alike = _place(keys, np.where(kind < 0, -1, row * width + kind))
         alike = np.where(kind == -1, all_of_them, alike)
         mine = np.where(code < 0, alike, _place(keys, row * width + code))
-        column = {
-            name: np.append(np.asarray(pools[name].to_numpy(), np.float64), nothing)
-            for name, nothing in _NOTHING.items()
-        }
+        column = {name: np.append(floats(pools, name), value) for name, value in _NOTHING.items()}
         chosen = np.where(column["peers"][mine] >= FEWEST_PEERS, mine, alike)
         first = np.where(column["firsts"][mine] >= FEWEST_PEERS, mine, alike)
         return cls(

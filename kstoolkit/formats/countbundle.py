@@ -265,10 +265,8 @@ def _is_ours(
     if (size < 1).any() or (size + behind_ids + _AROUND != ends - begins).any():
         return False
     counts = begins + 3 + size
-    ids, amounts = (
-        varints[run_places(begins + 3, size)],
-        varints[run_places(counts + 2, behind_ids)],
-    )
+    ids = varints[run_places(begins + 3, size)]
+    amounts = varints[run_places(counts + 2, behind_ids)]
     return bool(
         version in _VERSIONS
         and (varints[begins] == version).all()

@@ -280,16 +280,12 @@ def _guess(cells: list[bytes], *, has_empty: bool) -> tuple[str, float, str]:
         return "uuid", 1.0, "36 characters with the hyphens of a UUID"
     if all(map(_is_json, cells)):
         return "json", 0.95, "JSON objects or arrays"
-    lengths = {len(cell) for cell in cells}
     printable = sum(map(_is_printable, cells)) / len(cells)
     if printable == 1:
         return "string", 1.0, "UTF-8 text that can be printed"
-    if len(lengths) == 1 and not has_empty:
-        (length,) = lengths
-        number = _of_width(cells, length)
-        if number is not None:
-            return number
-    return _framed(cells) or _text_or_bytes(cells, printable)
+    has_one_width = not has_empty and len(set(map(len, cells))) == 1
+    number = _of_width(cells, len(cells[0])) if has_one_width else None
+    return number or _framed(cells) or _text_or_bytes(cells, printable)
 
 
 def _is_json(cell: bytes) -> bool:
@@ -322,7 +318,7 @@ def _text_of(cell: bytes) -> str | None:
 
 def _of_width(cells: list[bytes], length: int) -> tuple[str, float, str] | None:
     if length in _FORMS:
-        return _number_guess(cells, _FORMS[length])
+        return _number_guess(cells, length, _FORMS[length])
     if length == 2:  # noqa: PLR2004 - a short has two bytes
         return "short", 0.7, "2 bytes each"
     if length == 1 and all(cell in {b"\x00", b"\x01"} for cell in cells):
@@ -336,7 +332,6 @@ class _Form:
 
     whole: str
     floating: str
-    bits: Literal[32, 64]
     mantissa_bits: int
     usual_whole: int
     exponent: tuple[int, int]
@@ -344,18 +339,18 @@ class _Form:
 
 # Whole numbers: below 2**47 or 2**24. Floating ones: from about 1e-15 to 1e15, 1e-9 to 1e9.
 _FORMS = {
-    8: _Form("long", "double", 64, 52, 1 << 47, (1023 - 50, 1023 + 50)),
-    4: _Form("integer", "float", 32, 23, 1 << 24, (127 - 30, 127 + 30)),
+    8: _Form("long", "double", 52, 1 << 47, (1023 - 50, 1023 + 50)),
+    4: _Form("integer", "float", 23, 1 << 24, (127 - 30, 127 + 30)),
 }
 
 
-def _number_guess(cells: list[bytes], form: _Form) -> tuple[str, float, str] | None:
-    whole = np.frombuffer(b"".join(cells), dtype=f">i{form.bits // 8}").astype(np.int64)
-    exponent = (whole >> form.mantissa_bits) & ((1 << (form.bits - 1 - form.mantissa_bits)) - 1)
+def _number_guess(cells: list[bytes], length: int, form: _Form) -> tuple[str, float, str] | None:
+    whole = np.frombuffer(b"".join(cells), dtype=f">i{length}").astype(np.int64)
+    exponent = (whole >> form.mantissa_bits) & ((1 << (8 * length - 1 - form.mantissa_bits)) - 1)
     least, most = form.exponent
     as_whole = float(np.mean((whole > -form.usual_whole) & (whole < form.usual_whole)))
     as_floating = float(np.mean((whole == 0) | ((exponent >= least) & (exponent <= most))))
-    width = f"{form.bits // 8} bytes each"
+    width = f"{length} bytes each"
     if as_whole >= max(as_floating, 0.5):
         return form.whole, 0.95 * as_whole, f"{width}, of which the first ones are empty"
     if as_floating >= _NEARLY_ALL:

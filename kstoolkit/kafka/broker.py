@@ -32,7 +32,6 @@ import time
 import uuid
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from itertools import islice
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING, Any, Self
@@ -112,7 +111,6 @@ log.message.timestamp.after.max.ms=9223372036854775807
 
 
 def _java_options(jars: Path) -> list[str]:
-    """Return the options with which Java runs the broker out of a folder of jars."""
     logger = "-Dorg.slf4j.simpleLogger"
     return [
         *("-Xms256m", "-Xmx512m", "-XX:+UseG1GC"),
@@ -240,8 +238,12 @@ class Identity:
     @classmethod
     def new(cls, port: int | None = None) -> Identity:
         """Choose one, with ports that are free, or with this one for clients."""
-        free, controller_port = _free_ports(2)
-        port = free if port is None else port
+        free = filter(_is_free, random.sample(_PORTS, len(_PORTS)))
+        try:
+            controller_port, port = next(free), next(free) if port is None else port
+        except StopIteration as error:
+            message = f"No port from {_PORTS.start} to {_PORTS.stop - 1} is free."
+            raise EnvironmentFault(message, hint="End programs that listen there.") from error
         number = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # Kafka's tools would take a leading hyphen for an option.
         return cls(port, controller_port, number.replace("-", "k"))
@@ -343,15 +345,6 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def _free_ports(count: int) -> list[int]:
-    shuffled = random.sample(_PORTS, len(_PORTS))
-    free = list(islice(filter(_is_free, shuffled), count))
-    if len(free) < count:
-        message = f"No port from {_PORTS.start} to {_PORTS.stop - 1} is free."
-        raise EnvironmentFault(message, hint="End programs that listen there.")
-    return free
-
-
 def _read(path: Path) -> dict[str, Any] | None:
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
@@ -392,30 +385,22 @@ _DETACH = '"$@" </dev/null >>broker.log 2>&1 & echo $!'
 
 def _format_data(folder: BrokerFolder, java: Sequence[str], identity: Identity) -> None:
     """Make the folder Kafka's own, which is done once."""
-    tool = ["kafka.tools.StorageTool", "format", "-t", identity.cluster_id, "-c", PROPERTIES]
     soon = "-XX:TieredStopAtLevel=1"  # it is over before better machine code would pay
+    command = [*java, soon, "kafka.tools.StorageTool", "format"]
+    command += ["-t", identity.cluster_id, "-c", PROPERTIES]
     with folder.log.open("ab") as log:
         done = subprocess.run(  # noqa: S603 - our own command line
-            [*java, soon, *tool],
-            cwd=folder.path,
-            stdin=DEVNULL,
-            stdout=log,
-            stderr=log,
-            check=False,
+            command, cwd=folder.path, stdin=DEVNULL, stdout=log, stderr=log, check=False
         )
     if done.returncode:
         raise _failure(folder, "could not be formatted")
 
 
 def _run_detached(folder: BrokerFolder, java: Sequence[str]) -> Process:
-    """Run the broker in a session of its own, and return its process."""
+    """Run the broker in a session of its own: Ctrl-C in this terminal is not meant for it."""
+    command = ["/bin/sh", "-c", _DETACH, "sh", *java, "kafka.Kafka", PROPERTIES]
     started = subprocess.run(  # noqa: S603 - our own command line
-        ["/bin/sh", "-c", _DETACH, "sh", *java, "kafka.Kafka", PROPERTIES],
-        cwd=folder.path,
-        stdin=DEVNULL,
-        stdout=PIPE,
-        start_new_session=True,  # Ctrl-C in this terminal is not meant for it
-        check=True,
+        command, cwd=folder.path, stdin=DEVNULL, stdout=PIPE, start_new_session=True, check=True
     )
     process = _process_with(int(started.stdout))
     if process is None:
@@ -424,7 +409,6 @@ def _run_detached(folder: BrokerFolder, java: Sequence[str]) -> Process:
 
 
 def _await_ready(folder: BrokerFolder, process: Process, port: int) -> None:
-    """Wait until the broker answers, at most 90 s."""
     deadline = time.monotonic() + _READY_S
     while not is_ready(port):
         if not process.is_alive():
@@ -517,8 +501,7 @@ class Broker:
 
     def status(self) -> BrokerStatus:
         """Return what is known of it; nothing is started or asked over the network."""
-        identity, ran = self._folder.identity(), self._folder.process()
-        running = self._running()
+        identity, ran, running = self._folder.identity(), self._folder.process(), self._running()
         return BrokerStatus(
             bootstrap=None if identity is None else identity.bootstrap,
             running=running is not None,

@@ -138,7 +138,6 @@ def _check_let_in(cluster: Cluster, admin: AdminClient, heard: list[str]) -> Non
 
 
 _PAUSE_SECONDS = 0.25
-_EARLIEST, _LATEST = "earliest", "latest"
 
 Answer = TypeVar("Answer")
 
@@ -208,15 +207,13 @@ class Cluster:
 
     def facts(self, topic: str, *, committed: bool = True) -> TopicFacts:
         """Return what a topic is, with its :meth:`reach`; if there is none, it is an InputError."""
-        partitions = self.partitions(topic)
-        reach = self.reach(topic, partitions, committed=committed)
+        reach = self.reach(topic, self.partitions(topic), committed=committed)
         return TopicFacts(topic, self.topic_id(topic), reach)
 
     def topic_id(self, topic: str) -> str | None:
         """Return what tells a topic from another one of its name; ``None`` from brokers too old."""
-        lib = clients()
+        lib, admin = clients(), self.admin()
         names = lib.TopicCollection([topic])
-        admin = self.admin()
         try:
             asked = admin.describe_topics(names, request_timeout=ANSWER_SECONDS)
             return str(asked[topic].result(2 * ANSWER_SECONDS).topic_id)
@@ -245,15 +242,15 @@ class Cluster:
         ``committed``: a partition ends before the first transaction that is still open, which is as
         far as those come who read what is committed, as everything here does.
         """
-        first = self._offsets(topic, partitions, _EARLIEST)
-        ends = self._offsets(topic, partitions, _LATEST, committed=committed)
+        first = self._offsets(topic, partitions, "earliest")
+        ends = self._offsets(topic, partitions, "latest", committed=committed)
         return {each: Reach(first[each], ends[each]) for each in partitions}
 
     def offsets_at(self, topic: str, partitions: list[int], moment_ms: int) -> dict[int, int]:
         """Return the first offset of each partition whose record is no older, else its end."""
         # Kafka knows no time before 1970, and takes a negative one for a word, such as "latest".
         found = self._offsets(topic, partitions, max(moment_ms, 0))
-        ends = self._offsets(topic, partitions, _LATEST)
+        ends = self._offsets(topic, partitions, "latest")
         return {each: found[each] if found[each] >= 0 else ends[each] for each in partitions}
 
     def admin(self, **more: Any) -> AdminClient:
@@ -273,10 +270,9 @@ class Cluster:
         self, topic: str, partitions: list[int], what: str | int, *, committed: bool = True
     ) -> dict[int, int]:
         lib = clients()
-        level = lib.IsolationLevel
+        level, spec = lib.IsolationLevel, lib.admin.OffsetSpec
         seen = level.READ_COMMITTED if committed else level.READ_UNCOMMITTED
-        spec = {_EARLIEST: lib.admin.OffsetSpec.earliest, _LATEST: lib.admin.OffsetSpec.latest}
-        chosen = lib.admin.OffsetSpec.for_timestamp(what) if isinstance(what, int) else spec[what]()
+        chosen = spec.for_timestamp(what) if isinstance(what, int) else getattr(spec, what)()
         asked = {lib.TopicPartition(topic, each): chosen for each in partitions}
         admin = self.admin()  # held until the answers are there: they come by its thread
         told = {"request_timeout": ANSWER_SECONDS, "isolation_level": seen}
@@ -325,12 +321,7 @@ def check_partitions(number: object) -> None:
 
 
 def topic_made(
-    cluster: Cluster,
-    topic: str,
-    partitions: int | None,
-    tell: Callable[[str], None],
-    *,
-    cleanup: str = "delete",
+    cluster: Cluster, topic: str, partitions: int | None, tell: Log, *, cleanup: str = "delete"
 ) -> bool:
     """Make a topic whose records no age deletes, unless there is one; return whether it was made.
 

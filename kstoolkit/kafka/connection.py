@@ -131,10 +131,9 @@ def for_java(options: Mapping[str, str]) -> dict[str, str]:
 
 def _of_client(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that are for this client, or for both; its own ones win."""
-    others = without_servers(options)
-    both = {name: each for name, each in others.items() if not name.startswith(_CLIENTS)}
-    named = {name: each for name, each in others.items() if name.startswith(prefix)}
-    mine = {name.removeprefix(prefix): each for name, each in named.items()}
+    told = without_servers(options).items()
+    both = {name: each for name, each in told if not name.startswith(_CLIENTS)}
+    mine = {name.removeprefix(prefix): each for name, each in told if name.startswith(prefix)}
     return {_ALIKE.get(name, name): value for name, value in (both | mine).items()}
 
 

@@ -114,8 +114,7 @@ def with_tasks(cluster: Cluster, facts: GroupFacts) -> GroupFacts:
     if facts.assignor != _OF_STREAMS or not facts.members:
         return facts
     admin = cluster.admin()
-    with translated(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+    with translated(), warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         groups = admin.list_groups(facts.name, timeout=ANSWER_SECONDS)
     raw: dict[str | None, Any] = {each.id: each for told in groups for each in told.members}
     members = (_tasked(each, raw.get(each.member_id)) for each in facts.members)

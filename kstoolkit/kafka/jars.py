@@ -41,6 +41,8 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    Tell = Callable[[str], object]
+
 _REPOSITORY = "KSTOOLKIT_MAVEN_REPOSITORY"
 """The environment variable for the URL of another Maven repository than the public one."""
 
@@ -156,10 +158,7 @@ class MissingArtifact(EnvironmentFault):
 
 
 def fetch(
-    artifacts: Iterable[Artifact],
-    *,
-    transitive: bool = True,
-    tell: Callable[[str], object] = to_stderr,
+    artifacts: Iterable[Artifact], *, transitive: bool = True, tell: Tell = to_stderr
 ) -> tuple[Path, ...]:
     """Return the jars of ``artifacts``, sorted by name: from the cache, else fetched into it.
 
@@ -214,7 +213,7 @@ def alone(lock: Path) -> Iterator[None]:
 
 
 def _download(
-    wanted: Sequence[Artifact], place: Path, *, transitive: bool, tell: Callable[[str], object]
+    wanted: Sequence[Artifact], place: Path, *, transitive: bool, tell: Tell
 ) -> tuple[Path, ...]:
     names = ", ".join(f"{each.name} {each.version} ({each.group})" for each in wanted)
     needs = f" and what {'it needs' if len(wanted) == 1 else 'they need'}" if transitive else ""
@@ -222,7 +221,7 @@ def _download(
     # Never in a folder that was there: the Java of a process that was killed may write on in it.
     draft = Path(tempfile.mkdtemp(prefix=f".{place.name}.part-", dir=place.parent))
     try:
-        jars = _retrieved(wanted, draft, _PAUSES_S, transitive=transitive, tell=tell)
+        jars = _retrieved(wanted, draft, transitive=transitive, tell=tell)
         sizes = {jar.name: jar.stat().st_size for jar in sorted(jars.glob("*.jar"))}
         (jars / _CONTENTS).write_text(json.dumps(sizes, indent=1), encoding="utf-8")
         shutil.rmtree(place, ignore_errors=True)
@@ -235,30 +234,22 @@ def _download(
     return tuple(place / name for name in sizes)
 
 
-def _retrieved(
-    wanted: Sequence[Artifact],
-    draft: Path,
-    pauses_s: Sequence[float],
-    *,
-    transitive: bool,
-    tell: Callable[[str], object],
-) -> Path:
+def _retrieved(wanted: Sequence[Artifact], draft: Path, *, transitive: bool, tell: Tell) -> Path:
     """Try a few times: what came at one try is not asked for at the next."""
-    said = _retrieve(wanted, draft, transitive=transitive)
-    if said is None:
-        return draft / "jars"
-    names, (reason, missing) = ", ".join(map(str, wanted)), _trouble(said)
-    if missing:
-        message = f"{names} can't be had: {_repository()} has no {', '.join(missing)}."
-        hint = f"Name a Maven repository that has it in {_REPOSITORY}."
-        raise MissingArtifact(message, hint=hint, missing=missing)
-    untrusted = _UNTRUSTED in reason
-    if untrusted or not pauses_s:
-        message = f"{names} can't be downloaded from {_repository()}: {reason}"
-        raise EnvironmentFault(message, hint=_UNTRUSTED_HINT if untrusted else _HINT)
-    tell(f"Once more in {pauses_s[0]:g} s: {reason}")
-    time.sleep(pauses_s[0])
-    return _retrieved(wanted, draft, pauses_s[1:], transitive=transitive, tell=tell)
+    names, pauses_s = ", ".join(map(str, wanted)), iter(_PAUSES_S)
+    while (said := _retrieve(wanted, draft, transitive=transitive)) is not None:
+        reason, missing = _trouble(said)
+        if missing:
+            message = f"{names} can't be had: {_repository()} has no {', '.join(missing)}."
+            hint = f"Name a Maven repository that has it in {_REPOSITORY}."
+            raise MissingArtifact(message, hint=hint, missing=missing)
+        untrusted, pause_s = _UNTRUSTED in reason, next(pauses_s, None)
+        if untrusted or pause_s is None:
+            message = f"{names} can't be downloaded from {_repository()}: {reason}"
+            raise EnvironmentFault(message, hint=_UNTRUSTED_HINT if untrusted else _HINT)
+        tell(f"Once more in {pause_s:g} s: {reason}")
+        time.sleep(pause_s)
+    return draft / "jars"
 
 
 def _repository() -> str:
@@ -306,9 +297,7 @@ _NEAREST = (
 _ASK_AGAIN_SECONDS = 7 * 86_400
 
 
-def connector_jars(
-    spark_version: str, *, tell: Callable[[str], object] = to_stderr
-) -> tuple[Path, ...]:
+def connector_jars(spark_version: str, *, tell: Tell = to_stderr) -> tuple[Path, ...]:
     """Return the jars of the connector for a Spark; an EnvironmentFault if there are none anywhere.
 
     ``tell`` is called with a line when something is downloaded, and when the nearest set stands in.

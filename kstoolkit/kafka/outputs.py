@@ -263,8 +263,7 @@ class TopicMirror(Changelog):
 
     def _take_in(self, records: TopicRecords) -> int:
         folders = BatchFolders(self.path)
-        marked = folders.marked()
-        number = marked[-1].number + 1 if marked else 0
+        number = max((each.number + 1 for each in folders.marked()), default=0)
         folder = folders.begin(0, number)
         found = _counts_of(records)
         sessions = {each: told for each, told in found.items() if each < 0 and len(told.gone)}
@@ -304,18 +303,14 @@ def _noted(path: Path, told: dict[str, str | None]) -> dict[str, str | None]:
 
 
 def _counts_of(records: TopicRecords) -> dict[int, TopicCounts]:
-    keys = records.keys
+    keys, values, clocks = records.keys, records.values, records.timestamps_ms
     try:
         is_block = is_block_key(keys)
-        whole = np.flatnonzero(~is_block)
-        found = counters_of([keys[i] for i in whole], [records.values[i] for i in whole])
-        if is_block.any():
-            chosen = np.flatnonzero(is_block)
-            found |= counters_of_blocks(
-                [keys[i] for i in chosen],
-                [records.values[i] for i in chosen],
-                [records.timestamps_ms[i] for i in chosen],
-            )
+        whole, blocks = np.flatnonzero(~is_block), np.flatnonzero(is_block)
+        found = counters_of([keys[i] for i in whole], [values[i] for i in whole])
+        found |= counters_of_blocks(
+            [keys[i] for i in blocks], [values[i] for i in blocks], [clocks[i] for i in blocks]
+        )
     except FormatError as error:
         none = f"a record that is none of a changelog: {error.message}"
         message = f"The topic {records.topic!r} has {none}"
@@ -325,10 +320,9 @@ def _counts_of(records: TopicRecords) -> dict[int, TopicCounts]:
 
 def _write(path: Path, told: dict[int, TopicCounts], swallowed: Mapping[int, Counters]) -> None:
     changed_ms = max((int(each.changed_ms.max(initial=0)) for each in told.values()), default=0)
-    counted = {each: [counts.counters] for each, counts in told.items()}
+    found = {size_ms: counts.counters for size_ms, counts in told.items()}
     for size_ms, none_more in swallowed.items():
-        counted[size_ms].append(none_more)
-    found = {size_ms: Counters.join(each)[0] for size_ms, each in counted.items()}
+        found[size_ms], _ = Counters.join([found[size_ms], none_more])
     parts = next((each.parts for each in found.values() if len(each)), None)
     has_ends = min(found, default=0) < 0
     writer = ChangelogWriter(

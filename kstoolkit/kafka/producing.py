@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kstoolkit.events.times import TimeUnit
     from kstoolkit.events.topics import Address
 
-    RecordTimes = NDArray[np.int64]
+    Times = NDArray[np.int64]
 
 _PATIENCE_MS = 300_000
 _PATIENCE = ("delivery.timeout.ms", "message.timeout.ms")
@@ -157,8 +157,7 @@ class Sender:
         self.seconds = 0.0 if self._began is None else time.monotonic() - self._began
 
     def _connected(self, options: Mapping[str, str]) -> Any:
-        told = {"bootstrap.servers": self.address.bootstrap, **_SETTINGS}
-        told |= for_librdkafka(options)
+        told = {"bootstrap.servers": self.address.bootstrap, **_SETTINGS, **for_librdkafka(options)}
         # Of a longer line there is but a beginning, which must not be taken for the line.
         largest = str(told.get("message.max.bytes", "1000000"))
         if largest.isdecimal():
@@ -234,11 +233,11 @@ def _outgoing(
     event_time: str | None,
     user: str | None,
     file_format: str | None,
-    time_unit: TimeUnit | None,
+    unit: TimeUnit | None,
 ) -> Callable[[], Iterator[RawRecords]]:
     """Return what yields the records that are to be sent, after a look at them."""
     if isinstance(events, Simulation | Files):
-        if any(each is not None for each in (event_time, user, file_format, time_unit)):
+        if any(each is not None for each in (event_time, user, file_format, unit)):
             message = f"{type(events).__name__} say by themselves which columns are what."
             raise ConfigurationError(message, hint="Say it there alone.")
         if isinstance(events, Files):
@@ -249,12 +248,7 @@ def _outgoing(
         raise ConfigurationError(message, hint="Give event_time= and user=.")
     given = _paths(events)
     source = files(
-        given[0],
-        event_time=event_time,
-        user=user,
-        action=user,
-        format=file_format,
-        time_unit=time_unit,
+        given[0], event_time=event_time, user=user, action=user, format=file_format, time_unit=unit
     )
     return _of_files(source, given)
 
@@ -332,9 +326,7 @@ class Pace:
         self._began = now if self._began is None else self._began
         return now - self._began
 
-    def schedule(
-        self, time_ms: NDArray[np.int64], has_time: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def schedule(self, time_ms: Times, has_time: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return when the next records are due; none is before the one before it."""
         rows = len(time_ms)
         spread = (self._scheduled + np.arange(rows)) * self._apart_s
@@ -352,7 +344,7 @@ class Pace:
             self._began += behind
 
     def _told(
-        self, time_ms: NDArray[np.int64], has_time: NDArray[np.bool_], speed: float
+        self, time_ms: Times, has_time: NDArray[np.bool_], speed: float
     ) -> NDArray[np.float64]:
         """Return when records are due by their event time; one without goes with its neighbour."""
         known = time_ms[has_time]
@@ -534,9 +526,7 @@ def produce(
         raise ConfigurationError(message, hint="Give 'event' or 'now'.")
     factor = None if speed is None else _parse_speed(speed)
     pace = None if rate is None and factor is None else Pace(rate=rate, speed=factor)
-    what = _outgoing(
-        events, event_time=event_time, user=user, file_format=format, time_unit=time_unit
-    )
+    what = _outgoing(events, event_time=event_time, user=user, file_format=format, unit=time_unit)
     looks = {"desc": "producing", "unit": " records", "unit_scale": True, "dynamic_ncols": True}
     is_hidden = None if progress is None else not progress
     with (
@@ -568,7 +558,7 @@ def produce(
     )
 
 
-def _send(sender: Sender, records: RawRecords, record_ms: RecordTimes, pace: Pace | None) -> None:
+def _send(sender: Sender, records: RawRecords, record_ms: Times, pace: Pace | None) -> None:
     values, users, times_ms = records.values, records.users, record_ms.tolist()
     if pace is None:
         sender.send(values, users, times_ms)
@@ -586,7 +576,7 @@ def _send(sender: Sender, records: RawRecords, record_ms: RecordTimes, pace: Pac
         at = here.stop
 
 
-def _record_times(records: RawRecords, record_time: str) -> RecordTimes:
+def _record_times(records: RawRecords, record_time: str) -> Times:
     """Return each record's own time; 0, which is now, where the event's will not do."""
     if record_time == "now":
         return np.zeros(len(records), np.int64)

@@ -37,10 +37,10 @@ _NO_ANSWER = (OSError, EOFError, struct.error)
 """What asking raises where no broker answers as one does."""
 
 
-def is_ready(port: int, *, host: str = "127.0.0.1") -> bool:
-    """Return whether a broker at this port speaks the protocol, and is registered and unfenced."""
+def is_ready(port: int) -> bool:
+    """Return whether a broker on loopback speaks the protocol, and is registered and unfenced."""
     try:
-        with socket.create_connection((host, port), _ANSWER_S) as connection:
+        with socket.create_connection(("127.0.0.1", port), _ANSWER_S) as connection:
             return _speaks_kafka(connection) and _has_a_broker(connection)
     except _NO_ANSWER:
         return False

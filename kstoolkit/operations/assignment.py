@@ -222,9 +222,6 @@ def _process(home: Path) -> str | None:
         return None
 
 
-_RATE = {"restore_bytes_per_second": Option("restore_bytes_per_second", "...", "--restore-rate")}
-
-
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """What is known beside of the members: lag, stores by process, and the rate of a restore."""
@@ -271,7 +268,8 @@ class _Seen:
         self, sizes: Mapping[str, int] | None, why: str, ready: set[str], others: int
     ) -> tuple[float | None, str]:
         if sizes is None or self.rate is None:
-            return None, why or naming("give {restore_bytes_per_second}", **_RATE)
+            rate = Option("restore_bytes_per_second", "...", "--restore-rate")
+            return None, why or naming("give {rate}", rate=rate)
         lost = [size for task, size in sizes.items() if task not in ready]
         return _fullest(lost, max(others, 1)) / self.rate, ""
 

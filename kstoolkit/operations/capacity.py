@@ -95,7 +95,6 @@ class Engine:
     measured_at: float
     row_bytes: float
     row_of: str
-    row_origin: str
     restored: float | None
     in_rows: bool
     compaction: str
@@ -111,7 +110,6 @@ ENGINES = {
         measured_at=229_000,
         row_bytes=4.0,
         row_of="in a block, of 3.2 to 4.2",
-        row_origin=BENCHMARK,
         restored=None,
         in_rows=False,
         compaction="level",
@@ -124,7 +122,6 @@ ENGINES = {
         measured_at=99_000,
         row_bytes=45.0,
         row_of="a key of 24 and its window's 12, less what the row before has of them, and 16 + 13",
-        row_origin=BENCHMARK,
         restored=273_000,
         in_rows=True,
         compaction="universal",
@@ -316,8 +313,7 @@ class CapacitySweep(Viewed):
         return f"<p>{escape(repr(self))}</p>{self.to_pandas().to_html(escape=True, index=False)}"
 
 
-_STORES, _MACHINES, _STATE = "store operations", "machines", "state"
-_TOPICS, _RESTORE, _MONEY = "changelog", "restore", "money"
+_STORES = "store operations"
 _DEFAULTS: dict[str, Any] = {
     "windows": ("1 minute", "1 hour", "1 day"),
     "partitions": 100,
@@ -482,7 +478,7 @@ class _Planner:
 
     def machines(self) -> None:
         """Work out what counting takes: cores, the largest partition, and time to catch up."""
-        self.section, engine = _MACHINES, self.engine
+        self.section, engine = "machines", self.engine
         late_s, catch_up_s = self.seconds("outage"), self.seconds("catch_up")
         formula = f"1 + {format_span(late_s)} of outage / {format_span(catch_up_s)} to make it good"
         room = self.note("room to catch up", 1 + late_s / catch_up_s, "times", formula)
@@ -504,8 +500,7 @@ class _Planner:
         formula = f"{who} in {counted(salt, 'parts')}, put at random, and its part of the rest"
         share = self._share(self.partitions, salt)
         self.note("the largest partition's share", share, "share", formula, origin)
-        formula = "its share x cores; it has one"
-        self.note("cores it wants", share * cores, "", formula)
+        self.note("cores it wants", share * cores, "", "its share x cores; it has one")
         key = self.given.get("key_share", float(self.basis.traffic.heaviest[0]))
         salt = max(ceil(_OF_A_CORE * key * cores), 1)
         formula = f"{_OF_A_CORE} x the biggest user's share x cores"
@@ -524,8 +519,8 @@ class _Planner:
 
     def state(self) -> None:
         """Work out what the counters of all windows weigh at rest, and on disk."""
-        self.section, basis, engine = _STATE, self.basis, self.engine
-        row_bytes, formula, origin = engine.row_bytes, engine.row_of, engine.row_origin
+        self.section, basis, engine = "state", self.basis, self.engine
+        row_bytes, formula, origin = engine.row_bytes, engine.row_of, BENCHMARK
         if basis.row_bytes is not None and not engine.in_rows:
             row_bytes, formula, origin = basis.row_bytes, "of a changelog, in blocks", basis.origin
         self.note("a counter", row_bytes, "bytes", formula, origin)
@@ -577,7 +572,7 @@ class _Planner:
 
     def topics(self) -> None:
         """Work out what the changelog topics take in, and what brokers do for it."""
-        self.section, origin = _TOPICS, self.basis.origin
+        self.section, origin = "changelog", self.basis.origin
         size, formula, of = self.basis.event_bytes, "events x {0:.3g} of a file each", origin
         if size is None:
             size, formula, of = _EVENT_BYTES, "events x {0:.3g} of JSON each", BENCHMARK
@@ -600,7 +595,7 @@ class _Planner:
 
     def restore(self, machines: int) -> None:
         """Work out how long it takes until what a lost machine held is there again."""
-        self.section, engine = _RESTORE, self.engine
+        self.section, engine = "restore", self.engine
         held = {each.term: each.value for each in self.terms}
         of = f"/ {counted(machines, 'machines')}"
         seconds, origin = held["state"] / machines / _COPIED, ASSUMED
@@ -621,7 +616,7 @@ class _Planner:
 
     def money(self, machines: int) -> None:
         """Work out what the machines cost, if one has a price."""
-        self.section = _MONEY
+        self.section = "money"
         if (price := self.given.get("price")) is not None:
             formula = (
                 f"{counted(machines, 'machines')} x {price:g} x {_HOURS_A_MONTH} hours, no brokers"
@@ -721,7 +716,8 @@ def plan_capacity(
     given |= {name: _number(name, given.get(name)) for name in _NUMBERS & {"rate", *given}}
     if isinstance(windows, str):
         given["windows"] = [each.strip() for each in windows.split(",")]
-    _check(given)
+    for message, hint in _faults(given):
+        raise ConfigurationError(message, hint=hint)
     if measure is True:  # else it is what was measured already: plans of a sweep have one figure
         workload = Workload(writes=200_000, keys=100_000, value_bytes=16, reads_per_write=1)
         [trial] = compare_profiles(workload, [_STREAMS], progress=False)
@@ -745,23 +741,18 @@ def _number(name: str, value: Any) -> float:
     raise ConfigurationError(message, hint=hint)
 
 
-def _check(given: Mapping[str, Any]) -> None:
-    """Raise if a figure makes no sense."""
-    engine = given["engine"]
-    if engine not in ENGINES:
-        message = f"There is no engine {engine!r}."
-        raise ConfigurationError(message, hint=f"There are {', '.join(ENGINES)}.")
+def _faults(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what makes no sense, and what to give instead."""
+    if given["engine"] not in ENGINES:
+        yield f"There is no engine {given['engine']!r}.", f"There are {', '.join(ENGINES)}."
     large = [name for name, value in given.items() if isinstance(value, int) and value > _MOST]
     if large:
-        message = f"{large[0]} is too large."
-        raise ConfigurationError(message, hint=f"Give {_MOST:g} at most.")
-    if given.get("key_share", 0) > 1:
-        message = f"key_share is {given['key_share']}: it is no share."
-        raise ConfigurationError(message, hint="Give one from 0 to 1, such as 0.05.")
+        yield f"{large[0]} is too large.", f"Give {_MOST:g} at most."
+    if (share := given.get("key_share", 0)) > 1:
+        yield f"key_share is {share}: it is no share.", "Give one from 0 to 1, such as 0.05."
     if {"operations", "measure"} <= given.keys():
-        message = "operations and measure are both given."
-        raise ConfigurationError(message, hint="Give one of them.")
+        yield "operations and measure are both given.", "Give one of them."
     twice = sorted(given.keys() & {"windows", "users", "exponent", "actions"})
     if twice and "run" in given:
-        message = f"{twice[0]} is given beside a run, which tells it."
-        raise ConfigurationError(message, hint=f"Leave {twice[0]} out, or the run.")
+        told = f"{twice[0]} is given beside a run, which tells it."
+        yield told, f"Leave {twice[0]} out, or the run."

@@ -306,21 +306,18 @@ class _Look:
         sizes = ((each.raw_key_bytes or 0) + (each.raw_value_bytes or 0) for each in store.ssts())
         self.data_bytes = (self.data_bytes or 0) + sum(sizes)
 
-    def _times(self, topic: Reach | str) -> float:
-        """Return how many records a restore reads for each row, as far as the topic is known."""
-        rows = self.found.num_entries
-        return 1.0 if isinstance(topic, str) or not rows else (topic.end - topic.first) / rows
-
     def row(self, rate: int, ends: Mapping[str, Reach | str]) -> CheckedStore:
         """Return what is known of the store; rows are written anew at a rate, in bytes a second."""
         found, data = self.found, self.data_bytes
         whole = plans_in_all(self.plans) if self.plans else None
         stalls, why_no_stalls = _stalls(found)
         told = ends[found.path]
-        end, behind = None, None
+        end, behind, times = None, None, 1.0
         if not isinstance(told, str):  # of a store that keeps no offset, all that are there
             end = told.end
             behind = end - (told.first if found.offset is None else found.offset + 1)
+            if found.num_entries:  # how many records a restore reads for each row
+                times = (end - told.first) / found.num_entries
         starts_ms = [each.start_ms for each in found.segments if each.start_ms]
         no_topic = told if isinstance(told, str) else ""
         values: dict[str, Any] = {
@@ -330,7 +327,7 @@ class _Look:
             "oldest_ms": min(starts_ms, default=None),
             "end_offset": end,
             "behind_records": behind,
-            "restore_ms": None if data is None else round(1000 * data * self._times(told) / rate),
+            "restore_ms": None if data is None else round(1000 * data * times / rate),
         }
         whys = {
             "growth": f"more than {format_bytes(_READ_BYTES)} are not read: kstoolkit growth does",
@@ -535,7 +532,8 @@ def _ends(
 ) -> dict[str, Reach | str]:
     """Return by folder how far the changelog topic of a store reaches, or why that is unknown."""
     if bootstrap is None:
-        return dict.fromkeys((each.path for each in found), naming("give {bootstrap}", **_SERVERS))
+        why = naming("give {bootstrap}", bootstrap=Option("bootstrap", "..."))
+        return dict.fromkeys((each.path for each in found), why)
     cluster = Cluster(bootstrap, options_given(options, bootstrap))
     by_topic: dict[str, list[FoundStore]] = defaultdict(list)
     ends: dict[str, Reach | str] = {}
@@ -552,9 +550,6 @@ def _ends(
         without = f"there is no topic {topic!r} for it"
         ends |= {each.path: there.get(each.partition or 0, without) for each in stores}
     return ends
-
-
-_SERVERS = {"bootstrap": Option("bootstrap", "...")}
 
 
 def _ahead(rows: list[CheckedStore]) -> Iterator[Step]:

@@ -456,6 +456,7 @@ def _lag_of(reader: RunReader | GroupReader, before: Positions | None, now: Posi
         state=now.state,
         at_ms=time.time_ns() // 1_000_000,
         partitions=tuple(rows),
+        measured_seconds=None if before is None else now.at_seconds - before.at_seconds,
         catch_up_seconds=whole,
         why=why,
     )
@@ -471,19 +472,18 @@ def _row(
     reach, position = now.reach[place], now.positions.get(place)
     waiting, gone, why = _waiting(reach, position, now.unknown.get(place, "not told"))
     reads, comes = read.per_second.get(place), arrives.per_second.get(place)
+    older = 0.0 if waiting == 0 else behind.get(place)
     told: dict[str, tuple[Any, str | None]] = {
         "end_offset": (None if reach is None else reach.end, why),
         "position": (position, why),
         "lag_records": (waiting, why),
-        "lag_seconds": (behind.get(place), why or "the records' timestamps do not tell"),
+        "lag_seconds": (older, why or "the records' timestamps do not tell"),
         "read_per_second": (reads, read.why or "nothing of it was read meanwhile"),
         "arriving_per_second": (comes, arrives.why or "the partition is new"),
         "catch_up_seconds": (None, why),
     }
     if waiting is not None:
         told["catch_up_seconds"] = _until(waiting, read, arrives, reads, comes)
-    if waiting == 0:
-        told["lag_seconds"] = (0.0, None)
     return LagOfPartition(
         topic=place.topic,
         partition=place.number,
@@ -634,10 +634,7 @@ class LagWatch:
             self._looks.popleft()
         before = self._looks[0] if self._looks else None
         self._looks.append(now)
-        found = _lag_of(self._reader, before, now)
-        if before is None:
-            return found
-        return replace(found, measured_seconds=now.at_seconds - before.at_seconds)
+        return _lag_of(self._reader, before, now)
 
     def __repr__(self) -> str:
         return f"LagWatch({self._reader.name})"

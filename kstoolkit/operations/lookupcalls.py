@@ -28,9 +28,10 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, fields
+from functools import partial
 from queue import Empty, SimpleQueue
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record, Source, counted, of_source
@@ -174,9 +175,6 @@ class _Circuit:
         return False
 
 
-Result = TypeVar("Result")
-
-
 class _CallThreads:
     """Daemon threads, as many as calls are under way at once.
 
@@ -193,9 +191,9 @@ class _CallThreads:
         self._under_way = 0
         self._started = 0
 
-    def run(self, call: Callable[[], Result]) -> Future[Result]:
+    def run(self, call: Callable[[], Any]) -> Future[Any]:
         """Have a thread make the call; whatever the call raises is in the future."""
-        future: Future[Result] = Future()
+        future: Future[Any] = Future()
         future.set_running_or_notify_cancel()  # from here on nobody can cancel it
         with self._lock:
             self._under_way += 1
@@ -222,19 +220,14 @@ class _CallThreads:
             self._started -= too_many
             return too_many
 
-    def _settle(self, future: Future[Result], call: Callable[[], Result]) -> None:
+    def _settle(self, future: Future[Any], call: Callable[[], Any]) -> None:
         try:
-            result = call()
+            settle = partial(future.set_result, call())
         except BaseException as error:  # noqa: BLE001 - SystemExit too is how this call ended
-            self._ended()
-            future.set_exception(error)
-        else:
-            self._ended()
-            future.set_result(result)
-
-    def _ended(self) -> None:
+            settle = partial(future.set_exception, error)
         with self._lock:
             self._under_way -= 1
+        settle()
 
 
 _LONGEST_REASON = 500

@@ -58,27 +58,19 @@ if TYPE_CHECKING:
 
     Figures: TypeAlias = "RunCollector | ReplicaCollector"
 
-_SECOND_MS = 1_000
-
 
 def _run_metrics(status: RunStatus, settings: Settings | None) -> list[Family]:
     """Return the figures of a run as it stands; it has no settings before it has begun."""
     windows = () if settings is None else settings.windows
     states = {state.name.lower(): float(state is status.state) for state in RunState}
+    letters = with_all_reasons(status.dead_letters)
+    late = "Events that were too late for a window; they still count in longer ones."
     return [
         gauge("run_state", "1 for the state that the run is in.", labelled("state", states)),
         counter("events", "Events that came in, late ones too.", status.events),
         counter("batches", "Micro-batches that ended.", status.num_batches),
-        counter(
-            "late_events",
-            "Events that were too late for a window; they still count in longer ones.",
-            labelled("window", status.late, windows),
-        ),
-        counter(
-            "dead_letters",
-            "Records that could not be counted.",
-            labelled("reason", with_all_reasons(status.dead_letters)),
-        ),
+        counter("late_events", late, labelled("window", status.late, windows)),
+        counter("dead_letters", "Records that could not be counted.", labelled("reason", letters)),
         *_behind(status),
         *_last_batch(status.newest),
     ]
@@ -92,7 +84,7 @@ _STATE_BYTES = "Size of the state in the checkpoint."
 
 
 def _behind(status: RunStatus) -> list[Family]:
-    lag_s = None if status.lag_ms is None else status.lag_ms / _SECOND_MS
+    lag_s = None if status.lag_ms is None else status.lag_ms / 1_000
     return [
         gauge(name, about, value, status.unknown.get(figure, NO_BATCH))
         for name, value, figure, about in (
@@ -115,7 +107,7 @@ _LAST_BATCH = {
 def _last_batch(newest: MicroBatch | None) -> list[Family]:
     told: tuple[float | None, ...] = (None, None, None)
     if newest is not None:
-        told = newest.batch_ms / _SECOND_MS, newest.events, newest.seconds
+        told = newest.batch_ms / 1_000, newest.events, newest.seconds
     return [
         gauge(f"last_batch_{name}", about, value, NO_BATCH)
         for (name, about), value in zip(_LAST_BATCH.items(), told, strict=True)
@@ -125,13 +117,9 @@ def _last_batch(newest: MicroBatch | None) -> list[Family]:
 def _disk_metrics(folder: Path) -> list[Family]:
     """Return what a run's folder takes, and what is free where it lies or is going to."""
     disk = disk_usage(next(each for each in (folder, *folder.absolute().parents) if each.exists()))
+    size, why = size_bytes(folder), "it is not there yet"
     return [
-        gauge(
-            "run_folder_bytes",
-            "Size of all files in the run's folder.",
-            size_bytes(folder),
-            "it is not there yet",
-        ),
+        gauge("run_folder_bytes", "Size of all files in the run's folder.", size, why),
         gauge("disk_free_bytes", "Bytes that are free on the run folder's disk.", disk.free),
         gauge("disk_size_bytes", "Size of the run folder's disk.", disk.total),
     ]
@@ -166,7 +154,7 @@ def _java_metrics(*, counts_here: bool) -> list[Family]:
         why = no_java if counts_here else "only the process that counts knows"
         about = f" Unknown: {why}."
     counts = {name: bean.getCollectionCount() for name, bean in collectors.items()}
-    seconds = {n: bean.getCollectionTime() / _SECOND_MS for n, bean in collectors.items()}
+    seconds = {n: bean.getCollectionTime() / 1_000 for n, bean in collectors.items()}
     return [
         *(
             gauge(f"jvm_{name}", said, None if memory is None else getattr(memory, name), why)
@@ -294,22 +282,15 @@ class RestoreProgress:
     def metrics(self) -> list[Family]:
         """Return the figures by now; none before a restore has begun."""
         with self._one_at_a_time:
-            read, left = Counter(self._read), Counter(self._remaining)
-            failures = Counter(self._failures)
+            left = labelled("window", self._remaining)
+            read = labelled("window", self._read, self._remaining)
+            failures = labelled("window", self._failures, self._remaining)
+        about = "Records of the changelog that were read into a replica."
+        to_come = "Records of what was begun that are still to be read; 0 once it is restored."
         return [
-            counter(
-                "restore_records",
-                "Records of the changelog that were read into a replica.",
-                labelled("window", read, left),
-            ),
-            gauge(
-                "restore_remaining_records",
-                "Records of what was begun that are still to be read; 0 once it is restored.",
-                labelled("window", left),
-            ),
-            counter(
-                "restore_failures", "Restores that failed.", labelled("window", failures, left)
-            ),
+            counter("restore_records", about, read),
+            gauge("restore_remaining_records", to_come, left),
+            counter("restore_failures", "Restores that failed.", failures),
         ]
 
 
@@ -365,13 +346,10 @@ class RunCollector:
         with self._one_at_a_time:
             found = [metric for name in self._parts for metric in self._read(name)]
             took = {name: part.took_seconds for name, part in self._parts.items()}
+        about = "How often a part of these figures could not be read, and was left out."
         return [
             *found,
-            counter(
-                "scrape_errors",
-                "How often a part of these figures could not be read, and was left out.",
-                labelled("part", self._errors, self._parts),
-            ),
+            counter("scrape_errors", about, labelled("part", self._errors, self._parts)),
             gauge(
                 "scrape_part_seconds",
                 f"How long a part took to be read. It is read anew after {_SHARE} times as long, "
@@ -473,27 +451,17 @@ class ReplicaCollector:
 
     def collect(self) -> list[Family]:
         """Return the figures by now."""
-        lag = self._lag
-        why = _NOT_YET if lag is None else lag.unknown.get("seconds", "not told")
+        lag, records, seconds, why = self._lag, None, None, _NOT_YET
+        if lag is not None:
+            records, seconds, why = lag.records, lag.seconds, lag.unknown.get("seconds", "not told")
+        to_come = "Records of the changelog that are still to be read."
+        older = "How much older the newest batch held is than the changelog's newest."
+        followed = "Records of the changelog that were read since it is followed."
         return [
             *self.restores.metrics(),
-            gauge(
-                "replica_lag_records",
-                "Records of the changelog that are still to be read.",
-                None if lag is None else lag.records,
-                _NOT_YET,
-            ),
-            gauge(
-                "replica_lag_seconds",
-                "How much older the newest batch held is than the changelog's newest.",
-                None if lag is None else lag.seconds,
-                why,
-            ),
-            counter(
-                "replica_followed_records",
-                "Records of the changelog that were read since it is followed.",
-                self._followed,
-            ),
+            gauge("replica_lag_records", to_come, records, _NOT_YET),
+            gauge("replica_lag_seconds", older, seconds, why),
+            counter("replica_followed_records", followed, self._followed),
         ]
 
 

@@ -320,21 +320,16 @@ def _cuts_of(
 
 def _windows_in_part(
     windows: Iterable[Window], begin_ms: Iterable[int], cut_ms: Iterable[int]
-) -> list[PartWindows]:
+) -> Iterator[PartWindows]:
     """Return the windows that have records which are read, and others which are not."""
     first, last = min(begin_ms, default=0), max(cut_ms, default=0)
-    found = []
     for window in windows:
         # The first that ends after `first`, and the last that starts before `last`.
         start = window.first_of(first)
         newest = window.start_of(last - 1)
         if last > 0 and start <= newest:
-            found.append(
-                PartWindows(
-                    window=window.label, first_start_ms=start, last_end_ms=newest + window.size_ms
-                )
-            )
-    return found
+            end = newest + window.size_ms
+            yield PartWindows(window=window.label, first_start_ms=start, last_end_ms=end)
 
 
 _IS_ANOTHER = (
@@ -395,7 +390,8 @@ def _with_windows(
     """Return the plan with the windows that are read in part, and what to do about them."""
     targets = {each.partition: each.target for each in plan.moves}
     begin_ms, cut_ms = _cuts_of(reader.cluster, facts.name, facts.reach, targets)
-    in_part = _windows_in_part(settings.cascade.windows, begin_ms.values(), cut_ms.values())
+    windows = settings.cascade.windows
+    in_part = tuple(_windows_in_part(windows, begin_ms.values(), cut_ms.values()))
     told = []
     if in_part:
         is_first = all(at == facts.reach[each].first for each, at in targets.items())
@@ -404,7 +400,7 @@ def _with_windows(
     if untold:
         which = f"partition{'s' if len(untold) > 1 else ''} {', '.join(map(str, untold))}"
         told.append(f"No record of {which} tells a time: more windows may be read in part.")
-    return replace(plan, in_part=tuple(in_part), warnings=tuple(told))
+    return replace(plan, in_part=in_part, warnings=tuple(told))
 
 
 def _too_low(in_part: Sequence[PartWindows], *, is_first: bool) -> str:

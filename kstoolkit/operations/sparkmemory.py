@@ -522,16 +522,10 @@ class SparkMemory(Record):
 
     def figures(self) -> list[Figure]:
         """Return the figures of all parts, named as they are reached: ``java.heap_used_bytes``."""
-        parts = {
-            "java": self.java,
-            "state": self.state,
-            "python": self.python,
-            "workers": self.workers,
-        }
         inside = [
             Figure(f"{part}.{each.name}", each.value, each.source, each.why_unknown)
-            for part, record in parts.items()
-            for each in record.figures()
+            for part in ("java", "state", "python", "workers")
+            for each in getattr(self, part).figures()
         ]
         return [*inside, *super(SparkMemory, self).figures()]
 
@@ -587,21 +581,24 @@ def spark_memory(
     'no streaming query is running'
     """
     session = session_with_java(spark)
-    context = session.sparkContext
     state = _query_state(_progress(session, query))
     plan = None
     if state.num_stores:
         opened_with = profile_of_settings(session.conf.getAll) if profile is None else profile
         plan = plan_memory(opened_with, partitions=state.num_stores)
-    java = java_memory(jvm_of(session))
-    return _record(
-        str(context.appName),
-        java=java,
-        state=state,
-        python=process_memory(),
-        workers=_workers_memory(java.pid),
-        executors=_executors_memory(session),
+    java, python = java_memory(jvm_of(session)), process_memory()
+    workers, executors = _workers_memory(java.pid), _executors_memory(session)
+    formula_bytes, no_formula = _formula(plan, state, len(executors))
+    total_bytes, no_total = _together(java, python, workers)
+    whys = {"formula_bytes": no_formula, "total_pss_bytes": no_total}
+    return SparkMemory(
+        str(session.sparkContext.appName),
+        *(java, state, python, workers, executors),
+        python_arrow_bytes=pa.total_allocated_bytes(),
+        total_pss_bytes=total_bytes,
+        formula_bytes=formula_bytes,
         plan=plan,
+        unknown={figure: why for figure, why in whys.items() if why},
     )
 
 
@@ -618,23 +615,6 @@ def _progress(session: SparkSession, query: StreamingQuery | Run | None) -> dict
         name if name and names.count(name) == 1 else str(each.id): each.lastProgress
         for name, each in zip(names, queries, strict=True)
     }
-
-
-def _record(name: str, *, plan: MemoryPlan | None, **parts: Any) -> SparkMemory:
-    """Put the parts together, with what follows from them."""
-    java, state = parts["java"], parts["state"]
-    formula_bytes, no_formula = _formula(plan, state, len(parts["executors"]))
-    together_bytes, no_sum = _together(java, parts["python"], parts["workers"])
-    whys = {"formula_bytes": no_formula, "total_pss_bytes": no_sum}
-    return SparkMemory(
-        name,
-        **parts,
-        python_arrow_bytes=pa.total_allocated_bytes(),
-        total_pss_bytes=together_bytes,
-        formula_bytes=formula_bytes,
-        plan=plan,
-        unknown={figure: why for figure, why in whys.items() if why},
-    )
 
 
 def _formula(

@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kstoolkit.pipeline.status import NO_BATCH
 
@@ -32,14 +32,14 @@ Labels = tuple[tuple[str, str], ...]
 Value: TypeAlias = "float | Mapping[Labels, float]"
 
 
-def counter(name: str, about: str, value: Value) -> CounterMetricFamily:
+def counter(name: str, about: str, value: Value) -> Family:
     """Return a figure that only grows, with one value for each set of labels."""
     from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
 
     return _filled(CounterMetricFamily, name, about, value)
 
 
-def gauge(name: str, about: str, value: Value | None, why: str = "not told") -> GaugeMetricFamily:
+def gauge(name: str, about: str, value: Value | None, why: str = "not told") -> Family:
     """Return a figure that goes up and down; of one that is ``None``, why it is unknown."""
     from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415 - an extra
 
@@ -56,10 +56,9 @@ def labelled(
     return {((label, name),): number for name, number in told.items()}
 
 
-FamilyKind = TypeVar("FamilyKind", "CounterMetricFamily", "GaugeMetricFamily")
-
-
-def _filled(kind: type[FamilyKind], name: str, about: str, value: Value) -> FamilyKind:
+def _filled(
+    kind: type[CounterMetricFamily | GaugeMetricFamily], name: str, about: str, value: Value
+) -> Family:
     values = {(): value} if isinstance(value, int | float) else value
     family = kind(f"kstoolkit_{name}", about, labels=[label for label, _ in next(iter(values), ())])
     for told, number in values.items():
@@ -93,7 +92,8 @@ class _Figure:
 
 _latest = partial(_Figure, adds_up=False)
 
-_STREAMS_METRICS = (
+_FIGURES = (
+    # Kafka Streams has these too: KIP-471 and KIP-607.
     _Figure("TotalBytesWritten", "bytes_written", "Bytes written to the stores."),
     _Figure("TotalBytesRead", "bytes_read", "Bytes read from the stores by key."),
     _Figure(
@@ -117,10 +117,7 @@ _STREAMS_METRICS = (
         "block_cache_pinned_usage_bytes",
         "What of the block caches is in use and can't be evicted; inside state_memory_bytes.",
     ),
-)
-"""Figures that Kafka Streams has too: KIP-471 and KIP-607."""
-
-_SPARKS_OWN = (
+    # Spark's own.
     _Figure("GetCount", "gets", "Rows that were looked up."),
     _Figure("PutCount", "puts", "Rows that were written."),
     _Figure("GetLatency", "get_seconds", "How long looking up took."),
@@ -151,8 +148,6 @@ _SPARKS_OWN = (
     _latest("NumInternalColumnFamilies", "internal_column_families", "Spark's own ones."),
     _latest("NumInternalColFamiliesKeys", "internal_keys", "Keys in Spark's own ones."),
 )
-
-_FIGURES = (*_STREAMS_METRICS, *_SPARKS_OWN)
 """What there is for each operator. What Spark tells of each store and partition is left out."""
 
 _STATE = {
@@ -223,19 +218,12 @@ class QueryFigures:
                 values[labels] = before + custom[figure.key] * figure.unit
 
     def _times(self, why: str) -> list[Family]:
-        newest = self._newest_parts
+        newest = None if self._newest_parts is None else labelled("part", self._newest_parts)
+        of_all = "What the time of micro-batches went into, since this process counts."
+        of_newest = "What the time of the newest micro-batch went into."
         return [
-            counter(
-                "batch_part_seconds",
-                "What the time of micro-batches went into, since this process counts.",
-                labelled("part", self._parts),
-            ),
-            gauge(
-                "last_batch_part_seconds",
-                "What the time of the newest micro-batch went into.",
-                None if newest is None else labelled("part", newest),
-                why,
-            ),
+            counter("batch_part_seconds", of_all, labelled("part", self._parts)),
+            gauge("last_batch_part_seconds", of_newest, newest, why),
         ]
 
     def _state(self, why: str) -> Iterator[Family]:
@@ -247,11 +235,8 @@ class QueryFigures:
             yield counter(name, f"{about[:-1]}, since this process counts.", self._changes[name])
 
     def _rocksdb_metrics(self) -> Iterator[Family]:
-        for figure in _FIGURES:
-            values = self._rocksdb.get(figure)
-            if values is None:
-                continue
-            name = f"rocksdb_{figure.name}"
+        for figure in [each for each in _FIGURES if each in self._rocksdb]:
+            name, values = f"rocksdb_{figure.name}", self._rocksdb[figure]
             if figure.adds_up:
                 yield counter(name, f"{figure.about[:-1]}, since this process counts.", values)
             else:

@@ -165,14 +165,10 @@ def _parts_of(
     begin = {each: at.first for each, at in reach.items()}
     end = {each: at.end for each, at in reach.items()}
     total = sum(end.values()) - sum(begin.values())
-    with (
-        tqdm(
-            total=total, unit=" records", unit_scale=True, disable=not shown, file=sys.stderr
-        ) as told,
-        closing(read_records(cluster, topic, begin, end, _AT_ONCE)) as records,
-    ):
+    bar = tqdm(total=total, unit=" records", unit_scale=True, disable=not shown, file=sys.stderr)
+    with bar, closing(read_records(cluster, topic, begin, end, _AT_ONCE)) as records:
         for each in records:
-            told.update(len(each))
+            bar.update(len(each))
             yield each
 
 
@@ -361,9 +357,5 @@ def _as_beside(read_as: ReadAs, beside: HasRows | None) -> ReadAs:
     if beside is None:
         return read_as
     kind = beside.kind if isinstance(beside, FoldedRecords) else _kind_in(beside.source)
-    size_ms = beside.read_as.window_size_ms
-    return replace(
-        read_as,
-        kind=kind if read_as.kind is None else read_as.kind,
-        window_size_ms=size_ms if read_as.window_size_ms is None else read_as.window_size_ms,
-    )
+    size_ms = read_as.window_size_ms or beside.read_as.window_size_ms
+    return replace(read_as, kind=read_as.kind or kind, window_size_ms=size_ms)

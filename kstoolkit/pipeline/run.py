@@ -628,8 +628,10 @@ class Run(Viewed):
         until: Moment | None = None,
         exempt: Iterable[str | Exempt] = (),
         group: str | None = None,
+        most: int | None = None,
+        also: Iterable[str] = (),
     ) -> pd.DataFrame:
-        """Return every user with a score over all windows and actions, most abnormal first.
+        """Return users with a score over all windows and actions, most abnormal first.
 
         Parameters
         ----------
@@ -642,13 +644,18 @@ class Run(Viewed):
         group
             A regular expression (RE2): users in whose names it matches the same text are compared
             with each other alone, as ``"^(?:svc|bot)-"`` sets services apart from people.
+        most
+            So many are returned, by default all: the sentences of a million users are large.
+        also
+            Of the others, these are returned, too.
 
         Returns
         -------
         pandas.DataFrame
-            ``user``, ``score``, ``reason`` and the figures behind it, of which ``incidents`` is how
-            many there are of this user. Of an action of several parts
-            its main one stands in columns of their names, with ``main_`` in front.
+            By place, from 0 on, of as many as its ``attrs["users"]`` says: ``user``, ``score``,
+            ``reason`` and the figures behind it, of which ``incidents`` is how many there are of
+            this user. Of an action of several parts its main one stands in columns of their names,
+            with ``main_`` in front.
 
         Raises
         ------
@@ -678,7 +685,9 @@ class Run(Viewed):
         told = told.filter(pc.and_(told["user"].is_valid(), pc.not_equal(told["state"], MERGED)))
         names: dict[str, Any] = {"window": finest, "group": group, "incidents": told}
         both = pa.concat_tables(totals), pa.concat_tables(peaks)
-        ranked: pd.DataFrame = rank_users(both[0], both[1], found, **names).to_pandas()
+        places = rank_users(*both, found, **names, most=most, also=also).to_pandas()
+        ranked: pd.DataFrame = places.set_index("place").rename_axis(index=None)
+        ranked.attrs["users"] = len(pc.unique(both[0]["user"]))
         marks = self.marks.of_users()
         marked = ranked["user"].isin(marks.keys())
         mark = ranked.loc[marked, "user"].map(marks)

@@ -114,6 +114,7 @@ def _glyphs(families: tuple[str, ...]) -> frozenset[int]:
 
 
 SIZE_INCHES = (7.2, 2.3)
+NARROW_INCHES, HIGHER_INCHES = 4.2, 0.3  # for a narrow screen, where titles take more lines
 SMALL, _NORMAL = 8, 9  # sizes of text, in points
 _MOST_TICKS = 5
 _BESIDE_PYPLOT = ContextVar("beside pyplot", default=False)
@@ -169,16 +170,6 @@ def beside_pyplot() -> Iterator[None]:
         _BESIDE_PYPLOT.reset(token)
 
 
-def label(ax: Axes, *, x: str = "", y: str = "", notes: Sequence[str] = ()) -> None:
-    """Say what the axes measure; below it what was left out or drawn together."""
-    style: dict[str, Any] = {"color": INK, "fontsize": SMALL, "parse_math": False}
-    room = _characters(ax)
-    room = max(room - _beside(ax) - 6 * (room < _LONGEST_LINE), _LEAST)
-    told = [part for line in (x, *notes) for part in wrap(line, room)]
-    ax.set_xlabel("\n".join(told), loc="left", **style)  # what the time is of stands at the right
-    ax.set_ylabel(y, **style)
-
-
 def empty(ax: Axes, text: str, seen: str) -> Axes:
     """Return Axes that say what there is nothing of, in their middle and in their title."""
     style: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "center"}
@@ -191,8 +182,13 @@ def empty(ax: Axes, text: str, seen: str) -> Axes:
 
 
 def captioned(ax: Axes, seen: str, *, x: str = "", y: str = "", notes: Sequence[str] = ()) -> Axes:
-    """Return Axes that say what is seen, what they measure, and what was left out."""
-    label(ax, x=x, y=y, notes=notes)
+    """Return Axes that say what is seen; what they measure, and below it what was left out."""
+    style: dict[str, Any] = {"color": INK, "fontsize": SMALL, "parse_math": False}
+    room = _characters(ax)
+    room = max(room - _beside(ax) - 6 * (room < _LONGEST_LINE), _LEAST)
+    told = [part for line in (x, *notes) for part in wrap(line, room)]
+    ax.set_xlabel("\n".join(told), loc="left", **style)  # what the time is of stands at the right
+    ax.set_ylabel(y, **style)
     head(ax, seen)
     return ax
 

@@ -74,7 +74,6 @@ def plot_sweep(sweep: CapacitySweep, *, ax: Axes | None = None) -> Axes:
     ax.set_yscale("log")
     first, last = sweep.plans[0], sweep.plans[-1]
     seen = f"{counted(first.machines, 'machines')} for {sweep.text(0)}, "
-    seen += (
-        f"{format_count(last.machines)} for {sweep.text(-1)}; what decides there is {last.limit}"
-    )
+    seen += f"{format_count(last.machines)} for {sweep.text(-1)}"
+    seen += f"; what decides there is {last.limit}"
     return captioned(ax, seen, x=shown(sweep.over), y="machines, cores")

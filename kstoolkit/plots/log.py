@@ -413,13 +413,12 @@ def plot_writes(writes: WriteAmplification, *, ax: Axes | None = None) -> Axes:
 def plot_stall_time(time: StallTime, *, ax: Axes | None = None) -> Axes:
     """Return a plot of how long writers waited, of the time that dumps of statistics cover."""
     waited = part_of(time, "stalled_s", "waited")
-    went_on = None
-    if time.covered_s is not None and time.stalled_s is not None:
-        went_on = max(time.covered_s - time.stalled_s, 0)
-    parts = (waited,) if went_on is None else (BarPart("did not wait", went_on), waited)
-    said = f"unknown ({waited.why_unknown})"
+    parts, said = [waited], f"unknown ({waited.why_unknown})"
     if time.stalled_s is not None and time.covered_s is not None:
+        parts = [BarPart("did not wait", max(time.covered_s - time.stalled_s, 0)), waited]
         share = f"{time.stalled_percent or 0:.1f} %"
         said = f"{in_seconds(time.stalled_s)} of {in_seconds(time.covered_s)}: {share}"
     seen, notes = f"Writers waited {said}", [f"by {counted(time.num_dumps, 'dumps of statistics')}"]
-    return draw_bars(ax, [Bar("writers", parts)], seen, notes, x="seconds", printed=in_seconds)
+    return draw_bars(
+        ax, [Bar("writers", tuple(parts))], seen, notes, x="seconds", printed=in_seconds
+    )

@@ -255,7 +255,7 @@ class Strip:
     low: float | None = None
     high: float | None = None
     ceiling: float | None = None
-    expected_at: tuple[float, float] | None = None
+    expected_at: Floats | None = None
     marks: Floats | Sequence[float] = ()
     marked: Floats | Sequence[float] = ()
     unknown: Sequence[tuple[float, float]] = ()
@@ -338,7 +338,7 @@ def _draw_references(ax: Axes, strip: Strip, base: float, scale: float, once: se
         ax.axhline(level, color=FLAGGED, linewidth=1.1, linestyle=dashes, zorder=3, label=name)
 
 
-def _band(ax: Axes, at: tuple[float, float] | None) -> tuple[float, float]:
+def _band(ax: Axes, at: Floats | None) -> tuple[float, float]:
     """Return from which part of the width to which a band goes: one of a window can be seen."""
     if at is None:
         return 0, 1

@@ -93,7 +93,6 @@ def plot_process(process: ProcessMemory, *, ax: Axes | None = None) -> Axes:
 
 
 def _bar_of(plan: MemoryPlan) -> Bar:
-    """Return a plan as a bar: its terms, and of the unknown ones why."""
     return Bar("formula", tuple(part_of(term, "total_bytes", term.term) for term in plan.terms))
 
 

@@ -73,14 +73,11 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
     Each strip has a scale of its own. More than 500 windows are drawn in groups, each as high as
     its highest window; the figure says so.
     """
-    spans = [
-        (level.times_ms[0], level.window_ends_ms.max())
-        for level in history.levels
-        if level.times_ms.size
-    ]
-    if not spans:
+    known = [level for level in history.levels if level.times_ms.size]
+    if not known:
         return empty(new_axes(ax), "no counts", f"No counts of {_whose(history)}")
-    span = days([min(first for first, _ in spans), max(last for _, last in spans)])
+    last_ms = max(level.window_ends_ms.max() for level in known)
+    span = days([min(level.times_ms[0] for level in known), last_ms])
     drawn = [(level, *windows_of(level)) for level in history.levels]
     strips, seen = [_strip(*each) for each in drawn], _history_seen(history)
     notes = [note for each in drawn for note in _notes(*each)]
@@ -119,14 +116,13 @@ def _strip(level: LevelCounts, bars: Bars, marks: Marks) -> Strip:
         edges_ms, counts = bars.runs(chosen)
         edges, heights = days(edges_ms), counts.astype(float)
         steps.append(Steps(edges=edges, heights=heights, color=color, name=name))
-    at = None if level.expected_at_ms is None else days(level.expected_at_ms)
     return Strip(
         name=_in_lines(level.window),
         steps=tuple(steps),
         low=level.expected_low,
         high=level.expected_high,
         ceiling=level.ceiling,
-        expected_at=None if at is None else (float(at[0]), float(at[1])),
+        expected_at=None if level.expected_at_ms is None else days(level.expected_at_ms),
         marks=days(marks.middles_ms),
         marked=marks.counts.astype(float),
         said="\n".join(said),
@@ -314,9 +310,8 @@ def _actions(ranked: list[tuple[str, int]], seen: str, ax: Axes | None) -> Axes:
     bars = [Bar(name, (BarPart("", count),)) for name, count in chosen]
     if rest:
         left = sum(count for _, count in rest)
-        bars.append(
-            rest_bar(f"{format_count(len(rest))} others together", left, bars, format_count)
-        )
+        others = f"{format_count(len(rest))} others together"
+        bars.append(rest_bar(others, left, bars, format_count))
     return draw_bars(ax, bars, seen, x="events", printed=format_count)
 
 
@@ -386,7 +381,6 @@ def plot_incidents(incidents: Incidents, *, ax: Axes | None = None) -> Axes:
 
 
 def _rows_over_time(ax: Axes | None, names: list[str]) -> Axes:
-    """Return Axes of time with a row for each name, to be drawn on."""
     axes = new_axes(ax, (7.2, 1.2 + 0.2 * max(len(names), 3)))
     name_rows(axes, names)
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -470,9 +464,7 @@ def plot_curve(curve: Records[Point], *, ax: Axes | None = None) -> Axes:
     if not len(curve):
         return empty(new_axes(ax), "no users", "No users with a score")
     axes = new_axes(ax, (5.0, 3.6))
-    recall, precision = (
-        [getattr(point, name) for point in curve] for name in ("recall", "precision")
-    )
+    recall, precision = [each.recall for each in curve], [each.precision for each in curve]
     axes.step([0.0, *recall], [precision[0], *precision], where="pre", color=COUNTED)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1.05)

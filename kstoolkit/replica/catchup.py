@@ -215,15 +215,12 @@ class CatchUp:
         self._name(lengths - self.levels.keys())
         return sum(self._bring(window_ms, target, changed_ms) for window_ms in sorted(lengths))
 
-    def mend(self) -> list[int]:
-        """Rebuild each segment that is damaged, torn or gone, and no other; return their starts."""
-        return [
-            start_ms
-            for window_ms, level in self.state.levels.items()
-            for start_ms, mark in level.segments.items()
-            if not _is_whole(self._folder(window_ms, start_ms), self.options, mark)
-            and self._rebuild(window_ms, start_ms)
-        ]
+    def mend(self) -> None:
+        """Rebuild each segment that is damaged, torn or gone, and no other."""
+        for window_ms, level in self.state.levels.items():
+            for start_ms, mark in level.segments.items():
+                if not _is_whole(self._folder(window_ms, start_ms), self.options, mark):
+                    self._rebuild(window_ms, start_ms)
 
     def expire(self, now_ms: int | None) -> int:
         """Drop segments that have been kept long enough, and return how many; as :func:`expire`."""
@@ -250,8 +247,7 @@ class CatchUp:
 
     def _bring(self, window_ms: int, target: Position, changed_ms: int | None) -> int:
         """Bring one level to a position, and return how many records were read."""
-        done = 0
-        level = self.levels.get(window_ms) or LevelState(window_ms)
+        done, level = 0, self.levels[window_ms]
         while level.position is None or level.position < target:
             reader = ChangelogReader(self.changelog, level.position)
             total = reader.rows(window_ms)

@@ -64,16 +64,9 @@ class ProgressBar:
 
     def on_start(self, what: str, *, total: int) -> None:
         """Begin a bar."""
-        self._bar = tqdm(
-            desc=f"restoring {what}",
-            total=total,
-            unit=" records",
-            unit_scale=True,
-            disable=self._disable,
-            file=sys.stderr,
-            dynamic_ncols=True,
-            leave=False,
-        )
+        looks = {"unit": " records", "unit_scale": True, "dynamic_ncols": True, "leave": False}
+        told = {"desc": f"restoring {what}", "total": total, **looks}
+        self._bar = tqdm(**told, disable=self._disable, file=sys.stderr)
 
     def on_batch(self, what: str, *, records: int) -> None:  # noqa: ARG002 - the bar says it
         """Move it on."""
@@ -194,9 +187,7 @@ class RestoreHistory(Viewed):
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a call: ``what``, ``event``, ``seconds``, ``records``, ``error``."""
         columns = ["what", "event", "seconds", "records", "error"]
-        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
-
-        return pd.DataFrame(self.steps.to_dicts(), columns=columns)
+        return self.steps.to_pandas().reindex(columns=columns)
 
     def __repr__(self) -> str:
         return f"RestoreHistory({self._facts()})"

@@ -190,13 +190,11 @@ def segment_span_ms(window_ms: int, start_ms: int) -> range:
     return range(start_ms, start_ms + segment_length_ms(window_ms))
 
 
-def set_aside(folder: Path) -> Path:
-    """Rename a damaged segment, so that somebody may look into it; return where it is now."""
+def set_aside(folder: Path) -> None:
+    """Rename a damaged segment, so that somebody may look into it."""
     names = (f"{folder.name}.damaged-{number}" for number in count(1))
-    aside = next(each for each in map(folder.with_name, names) if not each.exists())
-    folder.rename(aside)
+    folder.rename(next(each for each in map(folder.with_name, names) if not each.exists()))
     sync(folder.parent)
-    return aside
 
 
 def remove_leftovers(replica: Path, state: ReplicaState) -> None:
@@ -241,17 +239,13 @@ def writing_errors(folder: Path) -> Iterator[None]:
 
 def replica_place(path: str | os.PathLike[str]) -> Path:
     """Return the folder of a replica, which need not be there."""
-    text = _text(path)
-    if text is None or "\0" in text:
+    given: object = path  # from Python it may be anything
+    text = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(text, str) or "\0" in text:
         message = f"{path!r} is no path of a replica."
         hint = "Give the path of its folder, as text, without a character 0."
         raise ConfigurationError(message, hint=hint)
     return local_folder(text)
-
-
-def _text(path: object) -> str | None:
-    found = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    return found if isinstance(found, str) else None
 
 
 def prepare(folder: Path, *, in_memory: Collection[int], kept_ms: dict[int, int] | None) -> None:
@@ -307,10 +301,8 @@ def check_same_changelog(
     missing = ChangelogReader(changelog).lacks(lengths_ms) if lengths_ms else set()
     if missing and changelog.batches:
         windows = ", ".join(length_label(length) for length in sorted(missing))
-        message = (
-            f"The replica {str(folder)!r} holds windows of {windows}, of which "
-            f"{str(changelog.path)!r} tells nothing."
-        )
+        held = f"The replica {str(folder)!r} holds windows of {windows}"
+        message = f"{held}, of which {str(changelog.path)!r} tells nothing."
         raise InputError(message, hint=_HINT)
 
 
@@ -323,10 +315,8 @@ def check_not_behind(folder: Path, levels: Collection[LevelState], changelog: Ch
     epoch, number = max(known)
     if (changelog.path / f"epoch={epoch}" / f"batch={number}").exists():
         return  # Spark is writing its last batch once more
-    message = (
-        f"The replica {str(folder)!r} holds everything up to batch {number} of epoch "
-        f"{epoch}, which {str(changelog.path)!r} does not have."
-    )
+    held = f"The replica {str(folder)!r} holds everything up to batch {number} of epoch {epoch}"
+    message = f"{held}, which {str(changelog.path)!r} does not have."
     raise InputError(message, hint=_HINT)
 
 
@@ -339,11 +329,9 @@ def _check_clock(folder: Path, level: LevelState, changelog: Changelog) -> None:
     if clock_ms in {None, level.changed_ms}:  # None: in a later fold, or being written once more
         return
     epoch, number = level.position
-    message = (
-        f"The replica {str(folder)!r} holds batch {number} of epoch {epoch} as of "
-        f"{moment_of(level.changed_ms).isoformat()}; that of {str(changelog.path)!r} is of "
-        f"{moment_of(clock_ms or 0).isoformat()}."
-    )
+    mine, other = (moment_of(each or 0).isoformat() for each in (level.changed_ms, clock_ms))
+    held = f"The replica {str(folder)!r} holds batch {number} of epoch {epoch} as of {mine}"
+    message = f"{held}; that of {str(changelog.path)!r} is of {other}."
     raise InputError(message, hint=_HINT)
 
 

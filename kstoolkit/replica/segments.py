@@ -374,33 +374,28 @@ class Filling:
 
         If ``fresh``, these are all that the keys have; else what they have is kept beside.
         """
-        texts, ids, added = self._ids_in(segment.actions)
+        ids, added = self._ids_in(segment.actions)
         bundles = replace(self.bundles, action_id=ids[self.bundles.action_id])
         keys = self.keys.to_pylist()
         if not fresh:
             found = segment.get_many(keys)
             if any(value is not None for value in found):
-                bundles = _merged(bundles, found, len(texts), segment.actions)
+                bundles = _merged(bundles, found, segment.actions, len(added))
         values = countbundle.encode_many(bundles).to_pylist()
         return segment.write((keys, values), added, position)
 
     def take(self, chosen: NDArray[np.intp]) -> Filling:
         """Return the chosen keys with what belongs to them, in the order of the choice."""
-        size = self.bundles.size
+        known, size = self.bundles, self.bundles.size
         rows = run_places((np.cumsum(size) - size)[chosen], size[chosen])
-        bundles = Bundles(
-            size[chosen],
-            self.bundles.action_id[rows],
-            self.bundles.count[rows],
-            self.bundles.updated_at_ms[chosen],
-            self.bundles.version,
-            None if self.bundles.lasted_ms is None else self.bundles.lasted_ms[rows],
-        )
+        told = known.action_id[rows], known.count[rows], known.updated_at_ms[chosen]
+        lasted = None if known.lasted_ms is None else known.lasted_ms[rows]
+        bundles = Bundles(size[chosen], *told, known.version, lasted)
         keys, start_ms = self.keys.take(pa.array(chosen)), self.start_ms[chosen]
         return Filling(keys, bundles, start_ms, self.actions)
 
-    def _ids_in(self, known: list[str]) -> tuple[list[str], NDArray[np.int32], list[str]]:
-        """Return all texts that a segment then has, the id of each of ours, and the new texts."""
+    def _ids_in(self, known: list[str]) -> tuple[NDArray[np.int32], list[str]]:
+        """Return the id that each of our texts then has in a segment, and the texts new to it."""
         used, places = prune(self.actions, self.bundles.action_id)
         places_of = np.zeros(len(self.actions), np.int32)
         places_of[self.bundles.action_id] = places
@@ -409,19 +404,17 @@ class Filling:
         added = [text for text in texts if text not in ids]
         ids |= {text: len(known) + number for number, text in enumerate(added)}
         in_segment = np.array([ids[text] for text in texts], np.int32)
-        return [*known, *added], in_segment[places_of] if len(texts) else places_of, added
+        return in_segment[places_of] if len(texts) else places_of, added
 
 
-def _merged(
-    fresh: Bundles, found: list[bytes | None], num_actions: int, known: list[str]
-) -> Bundles:
+def _merged(fresh: Bundles, found: list[bytes | None], known: list[str], added: int) -> Bundles:
     """Return bundles with what their keys had before, where nothing newer is told."""
     had = np.flatnonzero([value is not None for value in found])
     old = countbundle.decode_many([value for value in found if value is not None])
     check_ids(int(old.action_id.max(initial=0)), known)
     owner = np.r_[np.repeat(had, old.size), np.repeat(np.arange(len(found)), fresh.size)]
     action_id = np.r_[old.action_id, fresh.action_id]
-    place = owner * num_actions + action_id
+    place = owner * (len(known) + added) + action_id
     order = np.argsort(place, kind="stable")
     last = order[np.append(np.diff(place[order]) != 0, True)]
     size = np.bincount(owner[last], minlength=len(found))

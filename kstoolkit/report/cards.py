@@ -46,9 +46,7 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Incidents, findings, users and raw records on a page: what one person looks at in one sitting."""
-_NO_FINDINGS = nothing("No findings: no count crossed the line of any rule.")
 _COLUMNS = ("No.", "User", "Action", "Window, UTC", "Count", "Expected", "Chance")
-_NO_INCIDENTS = nothing("No incidents: no count crossed the line of any rule.")
 _AROUND_MS = 6 * 3_600_000
 _SAID = {"user", "since", "until", "actions", "windows", "peak", "certainty"}
 _SAID.add("expected at the peak")
@@ -61,15 +59,15 @@ def findings_part(findings: Findings, ids: Ids, limit: int | None) -> ReportPart
     """Return what the page says of findings: the first ``limit``, most abnormal first."""
     key, heading = ids.new("findings"), text("Findings")
     if not len(findings):
-        section = Section(key=key, heading=heading, body=joined(line(findings), _NO_FINDINGS))
+        none = nothing("No findings: no count crossed the line of any rule.")
+        section = Section(key=key, heading=heading, body=joined(line(findings), none))
         return ReportPart(title="Findings", section=section)
     shown = list(findings.top(SHOWN if limit is None else limit))
     told = element("ol", *(element("li", _said(each)) for each in shown))
     rows = [(text(str(number)), *_cells(each)) for number, each in enumerate(shown, 1)]
     at_a_glance = table(_caption(len(shown), len(findings)), _COLUMNS, rows, numbers={0, 4})
     body = joined(line(findings), plotted(findings, key), at_a_glance, told)
-    starts = findings.table["window_start_ms"]
-    first = pc.min(starts).as_py()
+    first = pc.min(findings.table["window_start_ms"]).as_py()
     last = pc.max(ends_ms(findings.table)).as_py()
     section = Section(key=key, heading=heading, body=body)
     return ReportPart(title="Findings", section=section, span_ms=(first, last))
@@ -157,7 +155,7 @@ def stories_of(found: Incidents, ids: Ids, most: int) -> tuple[list[Story], int]
 def look(found: Incidents, stories: Sequence[Story], total: int, span: Span | None) -> Html:
     """Return who needs a look, why, and when: a row a user, on one axis of time."""
     if not stories:
-        return _NO_INCIDENTS
+        return nothing("No incidents: no count crossed the line of any rule.")
     axis = Axis(*(joint([span, *(each.span_ms for each in stories)]) or (0, 1)))
     some = f"{announced(len(stories), total, 'users')}, {counted(len(found), 'incidents')}"
     order = "Open ones come first, then the surest, and of these the most severe."
@@ -168,7 +166,6 @@ def look(found: Incidents, stories: Sequence[Story], total: int, span: Span | No
 
 
 def _grades(found: Incidents) -> str:
-    """Return how sure incidents are, and how many of them may grow."""
     grades = Counter(found.table["grade"].to_pylist())
     sure = [f"{format_count(n)} {CERTAINTIES[grade]}" for grade, n in sorted(grades.items())]
     is_open = pc.sum(pc.equal(found.table["state"], OPEN)).as_py()
@@ -209,10 +206,10 @@ def cards(
     run: Run, found: Incidents, stories: Sequence[Story], users: pd.DataFrame, span: Span | None
 ) -> tuple[Section, ...]:
     """Return a card for each user."""
-    names = {each.first.user for each in stories} - {None}
-    ranked = users[users["user"].isin(list(names))].itertuples()
-    ranks = {row.user: _rank(row, len(users)) for row in ranked}
-    of = run.settings, _ReadOnce(run.changelog, {each for each in names if each is not None})
+    names = {each.first.user for each in stories if each.first.user is not None}
+    ranked = users[users["user"].isin(names)].itertuples()
+    ranks = {row.user: _rank(row, users.attrs["users"]) for row in ranked}
+    of = run.settings, _ReadOnce(run.changelog, names)
     sections = []
     for number, story in enumerate(stories, 1):
         peak, drawn = story.first.peak, Html()
@@ -290,7 +287,6 @@ class _ReadOnce:
         self._read = cache(lambda window_ms: changelog.counters(window_ms, users=users))
 
     def counters(self, window_ms: int, *, users: set[str]) -> Counters:
-        """Return the latest counts of one window length, of some of these users."""
         found = self._read(window_ms)
         mine = pc.is_in(found.users, value_set=pa.array([*users], found.users.type))
         return found.take(np.asarray(mine)[found.user])  # numpy's texts lose NULs at their ends

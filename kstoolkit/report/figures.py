@@ -20,7 +20,7 @@ from matplotlib import rc_context, style
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, isolated, plain, shortened
 from kstoolkit.plots import palette
-from kstoolkit.plots.axes import beside_pyplot, new_axes
+from kstoolkit.plots.axes import HIGHER_INCHES, NARROW_INCHES, beside_pyplot, new_axes
 from kstoolkit.plots.drawing import draw, drawer
 from kstoolkit.report.tables import nothing
 from kstoolkit.units import format_bytes
@@ -37,7 +37,6 @@ _VARIABLES |= {palette.FLAGGED: "var(--flagged)", palette.INK: "currentColor"}
 
 _LARGEST_SVG_BYTES = 300_000
 _DPI = 160
-_NARROW, _HIGHER = 4.2, 0.3  # inches of a figure for a narrow screen; titles take more lines
 _LONGEST_LABEL = 300
 
 
@@ -127,8 +126,8 @@ def plotted(thing: object, name: str) -> Html:
             # It has to show more than that there is nothing, or than one bar's figure.
             if len(ax.patches) <= 1 and not any((ax.lines, ax.collections, ax.images)):
                 return Html()
-            height = figure.get_size_inches()[1] + _HIGHER
-            narrow = whole(draw(thing, new_axes(size_inches=(_NARROW, height))))
+            size = NARROW_INCHES, figure.get_size_inches()[1] + HIGHER_INCHES
+            narrow = whole(draw(thing, new_axes(size_inches=size)))
             return figure_of(figure, narrow, name=name)
     except ConfigurationError as error:
         return nothing(f"No plot: {shortened(error.message, _LONGEST_LABEL)}")
@@ -140,10 +139,9 @@ def figure_of(figure: Figure, narrow: Figure | None = None, *, name: str) -> Htm
     ``narrow`` is what a screen shows that has no room for it. It raises an error if matplotlib
     can't draw it: a formula that is none, for example.
     """
-    drawn = [_drawn(figure, name)]
-    if narrow is not None:
-        drawn.append(_drawn(narrow, f"{name}-narrow"))
-    return element("figure", *drawn, **({"class_": "both"} if narrow is not None else {}))
+    if narrow is None:
+        return element("figure", _drawn(figure, name))
+    return element("figure", _drawn(figure, name), _drawn(narrow, f"{name}-narrow"), class_="both")
 
 
 def _drawn(figure: Figure, name: str) -> Html:

@@ -145,7 +145,7 @@ def grid_of(table_: pd.DataFrame | pa.Table, limit: int | None, *, has_more: boo
         return _grid(first.column_names, [*map(_values, first.columns)], there)
     head = table_.head(most)
     index = _index(head)
-    columns = [head.iloc[:, place].tolist() for place in range(head.shape[1])]
+    columns = [each.tolist() for _, each in head.items()]
     names = [*(name for name, _ in index), *map(_name, head.columns)]
     return _grid(names, [*(values for _, values in index), *columns], there)
 
@@ -158,9 +158,7 @@ def frame_span(table_: pd.DataFrame | pa.Table) -> Span | None:
         values = [pa.compute.min_max(each.cast(pa.int64())).as_py() for each in columns]
         ends = [each[end] for each in values for end in ("min", "max") if each[end] is not None]
     else:
-        places = range(table_.shape[1])
-        series = [table_.iloc[:, place] for place in places]
-        zoned = [each for each in series if isinstance(each.dtype, pd.DatetimeTZDtype)]
+        zoned = (each for _, each in table_.items() if isinstance(each.dtype, pd.DatetimeTZDtype))
         known = [each.dropna() for each in zoned]
         found = [end for each in known if len(each) for end in (each.min(), each.max())]
         ends = [int(each.as_unit("ms").asm8.astype("int64")) for each in found]
@@ -267,14 +265,14 @@ def _inner(name: str, records: Records[Any], ids: Ids, limit: int | None) -> Sec
 def _records(records: Records[Any], key: str, limit: int | None) -> Html:
     # Of records without a line of their own, the table says how many there are.
     told = Html() if type(records) is Records else line(records)
+    silent = unjudged(getattr(records, "unjudged", {}))
     if not len(records):
-        none = told or nothing(f"No {shortened(records.kind, 100)}.")
-        return joined(none, unjudged(getattr(records, "unjudged", {})))
+        return joined(told or nothing(f"No {shortened(records.kind, 100)}."), silent)
     shown = records[: SHOWN_ROWS if limit is None else limit]
     sources = sorted({str(each.source) for row in shown for each in row.figures()})
     whose = [_sources(sources)] if sources else []
     if all("\n" in str(each) for each in shown):  # its sentences: no table has room for those
-        return joined(told, *map(card, shown), unjudged(getattr(records, "unjudged", {})), *whose)
+        return joined(told, *map(card, shown), silent, *whose)
     return joined(told, plotted(records, key), _records_grid(shown, len(records)), *whose)
 
 
@@ -330,7 +328,6 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 
 
 def _whys(shown: Records[Any], names: Sequence[str]) -> Html:
-    """Return why figures of a table are unknown."""
     told = (getattr(each, "unknown", {}).items() for each in shown)
     return unknown(pair for pairs in told for pair in pairs if pair[0] in names)
 
@@ -370,9 +367,8 @@ def rows_part(rows: Any, ids: Ids, limit: int | None) -> ReportPart:
         found = rows.to_arrow(limit=SHOWN_ROWS if limit is None else limit)
     has_more = any(issubclass(each.category, LimitedResultWarning) for each in told)
     shown = found.drop_columns([name for name in found.column_names if name in _BYTES])
-    table = grid_of(shown, len(shown), has_more=has_more).html()
-    body = joined(
-        line(rows), plotted(rows, key), table if len(shown) else nothing(f"No {title.lower()}.")
-    )
+    grid = grid_of(shown, len(shown), has_more=has_more)
+    first = grid.html() if len(shown) else nothing(f"No {title.lower()}.")
+    body = joined(line(rows), plotted(rows, key), first)
     section = Section(key=key, heading=text(title), body=body)
     return ReportPart(title=title, section=section, span_ms=frame_span(shown))

@@ -29,6 +29,7 @@ from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, 
 from kstoolkit.operations.checkup import Checkup, checkup
 from kstoolkit.records import Record, Records, counted
 from kstoolkit.replica.windowstore import WindowReader
+from kstoolkit.report import stores
 from kstoolkit.report.cards import finding_part, findings_part
 from kstoolkit.report.figures import figure_of, plotted, titles, whole
 from kstoolkit.report.frames import frame_span, grid_of, line, record_part, records_part, rows_part
@@ -46,14 +47,6 @@ from kstoolkit.report.page import (
     rendered,
     with_lead,
     write_page,
-)
-from kstoolkit.report.stores import (
-    changelog_part,
-    checkup_part,
-    read_comparison,
-    replica_part,
-    rocksdb_part,
-    store_part,
 )
 from kstoolkit.report.tables import facts, moment, period, quoted_path, shown_path
 from kstoolkit.rocksdb.faults import NoStoreError
@@ -77,7 +70,6 @@ _LARGEST_BYTES = 5_000_000
 """What every mailbox takes; a larger report says which of its parts makes it so."""
 _NAMED, _TITLED = 6, 3
 _LONGEST_NAME = 60
-_TWO = 2
 
 
 def _path_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
@@ -87,11 +79,12 @@ def _path_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
         return _run_part(load_run(path), ids, limit)
     if (path / "replica.json").exists():
         with WindowReader.open(path) as replica:
-            return replica_part(replica, ids, limit)
+            return stores.replica_part(replica, ids, limit)
     if path.is_file():
-        return renamed(records_part(read_comparison(path), ids, limit), "Comparison of profiles")
+        trials = stores.read_comparison(path)
+        return renamed(records_part(trials, ids, limit), "Comparison of profiles")
     if any(path.glob("epoch=*")):
-        return changelog_part(Changelog.open(path), ids, limit)
+        return stores.changelog_part(Changelog.open(path), ids, limit)
     return _stores_part(path, ids, limit)
 
 
@@ -108,14 +101,15 @@ def _run_part(run: Run, ids: Ids, limit: int | None) -> ReportPart:
 def _stores_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
     try:
         with open_store(path) as store:
-            return store_part(store, ids, limit)
+            return stores.store_part(store, ids, limit)
     except (NoStoreError, CheckpointError):
         if not path.is_dir():
             raise
         found = discover(path)
         if all(each.path == str(path.absolute()) for each in found):
             raise
-    return renamed(checkup_part(checkup(path), ids, limit), f"Stores in {path.absolute().name}")
+    part = stores.checkup_part(checkup(path), ids, limit)
+    return renamed(part, f"Stores in {path.absolute().name}")
 
 
 @singledispatch
@@ -172,17 +166,17 @@ _PARTS: dict[type, Callable[[Any, Ids, int | None], ReportPart]] = {
     Axes: _plot_part,
     Figure: _plot_part,
     Record: record_part,
-    Checkup: checkup_part,
+    Checkup: stores.checkup_part,
     Records: records_part,
     Findings: findings_part,
     Finding: finding_part,
     Rows: rows_part,
     StoreDiff: rows_part,
-    Store: rocksdb_part,
-    StateStore: store_part,  # a Store as well
-    HasRows: store_part,
-    WindowReader: replica_part,
-    Changelog: changelog_part,
+    Store: stores.rocksdb_part,
+    StateStore: stores.store_part,  # a Store as well
+    HasRows: stores.store_part,
+    WindowReader: stores.replica_part,
+    Changelog: stores.changelog_part,
 }
 for _kind, _function in _PARTS.items():
     _part_of.register(_kind, _function)
@@ -293,12 +287,9 @@ class Report:
         ends = zip(("Data from", "Data to"), origin.span_ms or (), strict=False)
         times = [(label, moment(time_ms)) for label, time_ms in ends]
         body = joined(facts([("Made", _made(origin)), *times, *versions]), command)
-        heading = text("About this report")
-        about = Section(key="origin", heading=heading, body=body, kind="origin")
-        alone = self._alone
-        if alone is None:
-            shown = [with_lead(each) for each in self._parts]
-            return page_of(self._title, _covered(origin), [*shown, about])
+        about = Section(key="origin", heading=text("About this report"), body=body, kind="origin")
+        if (alone := self._alone) is None:
+            return page_of(self._title, _covered(origin), [*map(with_lead, self._parts), about])
         return page_of(self._title, alone.lead or _covered(origin), apart(alone, about))
 
     def write(
@@ -384,7 +375,6 @@ def _check_texts(**given: object) -> None:
 
 
 def _covered(origin: Origin) -> Html:
-    """Return the time that the data cover, or else when the report was made."""
     if origin.span_ms is None:
         return joined("Made ", _made(origin))
     return joined("Data from ", period(*origin.span_ms))
@@ -427,7 +417,7 @@ def report_on(
     which rows two stores differ. ``options`` are settings of the connection to topics of runs, by
     default those of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names.
     """
-    if compare and len(things) != _TWO:
+    if compare and len(things) != 2:  # noqa: PLR2004 - as it says
         message = f"--compare is about two stores, and the paths given are {len(things)}."
         raise ConfigurationError(message, hint="Give two stores, or leave it out.")
     target, command = _target(things, html), None

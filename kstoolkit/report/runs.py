@@ -23,18 +23,10 @@ from kstoolkit.findings.rules import DEFAULT_RULES, shared
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
 from kstoolkit.pipeline.run import sampled_letters
 from kstoolkit.records import counted
+from kstoolkit.report import tables
 from kstoolkit.report.cards import SHOWN, cards, legend, look, stories_of
 from kstoolkit.report.page import Origin, ReportPart, Section, keyed
-from kstoolkit.report.tables import (
-    LONGEST_IN_TABLE,
-    announced,
-    facts,
-    nothing,
-    period,
-    quoted_path,
-    shown_path,
-    table,
-)
+from kstoolkit.report.tables import facts, nothing, quoted_path, shown_path, table
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -59,10 +51,11 @@ def run_part(run: Run, ids: Ids, limit: int | None) -> ReportPart:
     A live run is reported as far as it is.
     """
     top = SHOWN if limit is None else limit
-    settings, summary, users = run.settings, run.summary(), run.users()
+    settings, summary = run.settings, run.summary()
     found, origin, title = unmerged(run.incidents()), _origin_of(run), title_of(settings)
     stories, total = stories_of(found, ids, top)
-    carded = {each.first.user for each in stories}
+    carded = {each.first.user for each in stories if each.first.user is not None}
+    users = run.users(most=top, also=carded)
     letters = _dead_letters(settings, run.folder.path, summary.dead_letters, top)
     appendix = (
         _section("Operations", _summary(summary), ids, "summary"),
@@ -76,7 +69,7 @@ def run_part(run: Run, ids: Ids, limit: int | None) -> ReportPart:
         each = cards(run, found, stories, users, origin.span_ms)
         inner.append(replace(_section("User by user", legend(settings), ids, "users"), inner=each))
     inner.append(replace(_section("Appendix", Html(), ids), inner=appendix))
-    told = f"{counted(len(found), 'incidents')} · {counted(len(users), 'users')}"
+    told = f"{counted(len(found), 'incidents')} · {counted(users.attrs['users'], 'users')}"
     return ReportPart(
         title=title,
         section=Section(key=ids.new("run"), heading=isolated(title, 200), inner=tuple(inner)),
@@ -101,7 +94,7 @@ def _covered(origin: Origin) -> Html:
     if origin.span_ms is None:
         return text("time unknown (no events)")
     first, last = (time - time % 60_000 for time in origin.span_ms)
-    return period(first, last)
+    return tables.period(first, last)
 
 
 def _summary(summary: RunSummary) -> Html:
@@ -118,18 +111,17 @@ def _summary(summary: RunSummary) -> Html:
 
 
 def _rules(settings: Settings) -> Html:
-    """Return what was looked for, in which windows."""
     rules = [isolated(each.name, 300) for each in shared([*rules_from_json(settings.rules)])]
     listed = element("ul", *(element("li", each) for each in rules)) if rules else text("none")
     return facts([("windows", isolated(", ".join(settings.windows), 300)), ("rules", listed)])
 
 
-def _scores(users: pd.DataFrame, told: set[str | None], top: int) -> Html:
+def _scores(users: pd.DataFrame, told: set[str], top: int) -> Html:
     """Return the users with the highest scores, as far as they have no card."""
-    first, total = users.head(top), counted(len(users), "users")
+    first, total = users.head(top), counted(users.attrs["users"], "users")
     if users.empty:
         return nothing("No users were scored.")
-    shown = first[~first["user"].isin([each for each in told if each is not None])]
+    shown = first[~first["user"].isin(told)]
     highest = f"the highest {format_count(len(first))} scores of {total}"
     if shown.empty:
         return nothing(f"All who have {highest} have a card above.")
@@ -140,7 +132,7 @@ def _scores(users: pd.DataFrame, told: set[str | None], top: int) -> Html:
 
 def _score(row: Any) -> Sequence[Html]:
     place, score = text(format_count(row.Index + 1)), text(f"{row.score:,.2f}")
-    return place, isolated(row.user, LONGEST_IN_TABLE), score, sentence(row.reason, row.user)
+    return place, isolated(row.user, tables.LONGEST_IN_TABLE), score, sentence(row.reason, row.user)
 
 
 def _dead_letters(settings: Settings, out: Path, by_reason: Mapping[str, int], top: int) -> Html:
@@ -156,7 +148,7 @@ def _dead_letters(settings: Settings, out: Path, by_reason: Mapping[str, int], t
     caption = f"{counted(total, 'records')} not counted, by reason."
     told = table(caption, ("Reason", "Records"), rows, numbers={1})
     shown = sampled_letters(out, counts, min(top, max(len(counts), _FEWEST_SAMPLES)))
-    some = announced(len(shown), total, "records", which="")
+    some = tables.announced(len(shown), total, "records", which="")
     more = [element("p", f"{some}.", class_="nothing")] if len(shown) < total else []
     samples = (_sample(each, settings.source) for each in shown)
     return joined(told, element("div", *samples, class_="samples"), *more)

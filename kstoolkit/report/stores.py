@@ -12,19 +12,9 @@ import pyarrow as pa
 from kstoolkit.errors import InputError, KstoolkitError
 from kstoolkit.markup import Html, isolated, joined, text
 from kstoolkit.records import Record, Records, counted
+from kstoolkit.report import frames
 from kstoolkit.report.figures import plotted
-from kstoolkit.report.frames import (
-    SHOWN_ROWS,
-    card,
-    figures_of,
-    frame_span,
-    grid_of,
-    listed,
-    record_part,
-    records_part,
-    rows_part,
-    unjudged,
-)
+from kstoolkit.report.frames import record_part, records_part, rows_part
 from kstoolkit.report.page import LONGEST_TITLE, ReportPart, Section, joint, keyed, living, renamed
 from kstoolkit.report.tables import nothing, shown_path
 from kstoolkit.rocksdb.lab.results import Comparison, LevelWork, Moment, Trial
@@ -90,12 +80,12 @@ def checkup_part(found: Checkup, ids: Ids, limit: int | None) -> ReportPart:
     urgent = sum(each.is_urgent for each in found.steps)
     told += f": {counted(len(found.steps), 'things')} to do, {urgent} urgent"
     silent = {rule: why for why, rules in found.unjudged.items() for rule in rules}
-    cards = [card(each, urgent=each.is_urgent) for each in found.steps]
+    cards = [frames.card(each, urgent=each.is_urgent) for each in found.steps]
     what = cards or [nothing("Nothing to do, as far as could be judged.")]
     rate = f"A restore writes {found.restore_rate_is}." if found.restore_rate_is else ""
     told_of_each = {
-        "What to do": joined(*what, unjudged(silent)),
-        "In all": joined(figures_of(found), plotted(found, ids.new("plan")), nothing(rate)),
+        "What to do": joined(*what, frames.unjudged(silent)),
+        "In all": joined(frames.figures_of(found), plotted(found, ids.new("plan")), nothing(rate)),
         "Stores": _checked(found.stores, limit),
     }
     parts = [_part(*each, ids) for each in told_of_each.items()]
@@ -106,8 +96,8 @@ def _checked(stores: Records[CheckedStore], limit: int | None) -> Html:
     """Return what is told of each store, those with most to do and the largest first."""
     told = [replace(each, growth=_CLAUSE.sub("", each.growth or "unknown")) for each in stores]
     told.sort(key=lambda each: (-each.advice, -each.size_bytes))
-    shown = Records(told, stores.kind)[: SHOWN_ROWS if limit is None else limit]
-    still = listed(shown, len(told), _OF_STORES)
+    shown = Records(told, stores.kind)[: frames.SHOWN_ROWS if limit is None else limit]
+    still = frames.listed(shown, len(told), _OF_STORES)
     if len(shown) == len(told):
         return still
     part = rows_of(Records(told, stores.kind).to_pandas()[_SEARCHED])
@@ -202,7 +192,8 @@ def _busiest(changelog: Changelog, window_ms: int) -> pa.Table:
 
 
 def _table(title: str, frame: pa.Table, ids: Ids, limit: int | None) -> ReportPart:
-    return replace(_part(title, grid_of(frame, limit).html(), ids), span_ms=frame_span(frame))
+    part = _part(title, frames.grid_of(frame, limit).html(), ids)
+    return replace(part, span_ms=frames.frame_span(frame))
 
 
 def _whole(title: str, lead: str, parts: list[ReportPart], ids: Ids) -> ReportPart:
@@ -223,7 +214,6 @@ class _ToldTrials(Comparison):
         self.series, self.levels = series, levels
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values: trials, series, levels."""
         told = {"trials": self.to_dicts(), "series": self.series.to_dicts()}
         return told | {"levels": self.levels.to_dicts()}
 

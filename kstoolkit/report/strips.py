@@ -116,13 +116,10 @@ def _strip(whole: LevelCounts, axis: Axis, shade: str) -> Html:
     drawn = [element("path", d=path, class_=kind) for path, kind in paths if path]
     windows = counted(int(np.isin(level.times_ms, level.flagged_ms).sum()), "windows")
     told = f"up to {format_count(most)}"
-    figures = [
-        element("div", told),
-        *(element("div", said, class_=kind) for _, kind, said in limits),
-    ]
+    figures = [element("div", said, class_=kind) for _, kind, said in limits]
     svg = _svg(drawn, f"{level.window.label}: {told}, {windows} flagged")
     name = element("div", level.window.label, class_="level")
-    return element("div", name, svg, element("div", *figures))
+    return element("div", name, svg, element("div", element("div", told), *figures))
 
 
 def _steps(xs: NDArray[Any], ys: NDArray[Any]) -> Iterator[str]:

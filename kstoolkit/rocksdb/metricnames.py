@@ -64,14 +64,16 @@ def _ticker(name: str) -> str:
     return f"log().stats()[i].tickers['rocksdb.{name}']"
 
 
-def _hit_ratio(metric: str, ticker: str) -> _Row:
+def _hit_ratio(ticker: str) -> _Row:
     """Return a share of hits, written as what it is worked out of."""
+    metric = f"{ticker.replace('.', '-')}-hit-ratio"
     name = ticker.upper().replace(".", "_")
     hit, miss = _ticker(f"{ticker}.hit"), _ticker(f"{ticker}.miss")
     ratio = f"{hit} / (store.{hit} + store.{miss})"
     return _Row(metric, f"{name}_HIT / ({name}_HIT + {name}_MISS)", ratio)
 
 
+_BLOCKS = ("data", "index", "filter")
 _STATISTICS = (
     _Row("bytes-written-{rate,total}", "BYTES_WRITTEN", _ticker("bytes.written")),
     _Row("bytes-read-{rate,total}", "BYTES_READ", _ticker("bytes.read")),
@@ -80,12 +82,10 @@ _STATISTICS = (
         "FLUSH_WRITE_BYTES",
         "log().write_amplification().flushed_bytes",
     ),
-    _hit_ratio("memtable-hit-ratio", "memtable"),
+    _hit_ratio("memtable"),
     _Row("memtable-flush-time-{avg,min,max}", "FLUSH_TIME", "log().flushes()[i].duration_ms"),
     _Row("write-stall-duration-{avg,total}", "STALL_MICROS", "log().stall_time().stalled_s"),
-    _hit_ratio("block-cache-data-hit-ratio", "block.cache.data"),
-    _hit_ratio("block-cache-index-hit-ratio", "block.cache.index"),
-    _hit_ratio("block-cache-filter-hit-ratio", "block.cache.filter"),
+    *(_hit_ratio(f"block.cache.{kind}") for kind in _BLOCKS),
     _Row("bytes-read-compaction-rate", "COMPACT_READ_BYTES", "log().compactions()[i].input_bytes"),
     _Row(
         "bytes-written-compaction-rate",
@@ -140,22 +140,16 @@ _WHY_NOT_HERE = {
     "store.summary().sst_bytes",
     "cur-size-active-mem-table": "memory() has active and immutable memtables together: "
     "memtables_bytes",
-    **dict.fromkeys(
-        (
-            "num-entries-active-mem-table",
-            "num-entries-imm-mem-tables",
-            "num-deletes-active-mem-table",
-            "num-deletes-imm-mem-tables",
-        ),
-        _NOT_OPEN,
-    ),
+    **{
+        f"num-{what}-{where}": _NOT_OPEN
+        for what in ("entries", "deletes")
+        for where in ("active-mem-table", "imm-mem-tables")
+    },
 }
 _WHY_NOT_IN_SPARK = {
     "memtable-flush-time-{avg,min,max}": "Spark tells the flush of a commit alone, as "
     "rocksdbCommitFlushLatency",
-    "block-cache-data-hit-ratio": _IN_ALL,
-    "block-cache-index-hit-ratio": _IN_ALL,
-    "block-cache-filter-hit-ratio": _IN_ALL,
+    **{f"block-cache-{kind}-hit-ratio": _IN_ALL for kind in _BLOCKS},
     "estimate-num-keys": "Spark counts its rows itself, as numRowsTotal of the operator",
     **dict.fromkeys(
         ("cur-size-all-mem-tables", "block-cache-usage", "estimate-table-readers-mem"),

@@ -150,9 +150,9 @@ def _families(
         if losses is not None:
             return families_past_bad_wal(scratch, folder, losses)
         return opened_families(scratch, folder)
+    except MissingFileError as error:
+        raise elsewhere_perhaps(error, folder, others) from error
     except FormatError as error:
-        if isinstance(error, MissingFileError):
-            raise elsewhere_perhaps(error, folder, others) from error
         raise explained(error, scratch, folder) from error
 
 

@@ -40,13 +40,7 @@ from kstoolkit.rocksdb.log.lines import log_files
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.memory.measured import memory_parts, process_memory
-from kstoolkit.rocksdb.memory.planning import (
-    EngineUse,
-    Family,
-    LoggedMemory,
-    logged_memory,
-    plan_for,
-)
+from kstoolkit.rocksdb.memory.planning import EngineUse, Family, logged_memory, plan_for
 from kstoolkit.rocksdb.profiles.named import profile_given
 from kstoolkit.rocksdb.profiles.profile import Profile
 
@@ -70,6 +64,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.jobs import Compaction, Stall
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
+    from kstoolkit.rocksdb.memory.planning import LoggedMemory
 
 _NAMED = 5  # column families in its representation
 
@@ -142,11 +137,10 @@ class Store(Closing, LetsGo):
     def summary(self, cf: str | None = None) -> StoreSummary:
         """Return the store, or a column family, at a glance; the folder's sizes are all of it."""
         with self._asked(cf) as families:
-            files = self.ssts(cf)
             return summary_of(
                 self.path,
                 families,
-                ssts=files,
+                ssts=self.ssts(cf),
                 num_unlisted_ssts=len(self._footprint.ssts - {each.name for each in self._ssts}),
                 options=self._options,
                 footprint=self._footprint,
@@ -436,7 +430,7 @@ class Store(Closing, LetsGo):
     def _logged_memory(self) -> LoggedMemory:
         with suppress(InputError):
             return logged_memory(self.log().options())
-        return LoggedMemory({})
+        return logged_memory(())
 
     def _written(self, given: Profile | None) -> list[Family]:
         """Return the column families, the one that rows are written to first; none if unknown."""

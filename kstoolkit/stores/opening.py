@@ -106,6 +106,8 @@ def open_store(
     'anna': 3
     """
     _check_names(kind=kind, column_family=column_family)
+    if kind is not None:
+        kinds_named(kind)
     read_as = ReadAs(kind, key_serde, value_serde, _size_ms(window_size), column_family)
     folder = _folder(path)
     told = {"kind": kind, "window_size": window_size}
@@ -145,13 +147,10 @@ def _opened_in_several(
 
 
 def _check_names(**names: object) -> None:
-    told = {name: value for name, value in names.items() if value is not None}
-    for name, value in told.items():
-        if not isinstance(value, str):
+    for name, value in names.items():
+        if not isinstance(value, str | None):
             message = f"{name}={value!r} is no text."
             raise ConfigurationError(message, hint="Give its name, or leave it out.")
-    if "kind" in told:
-        kinds_named(str(told["kind"]))
 
 
 def _size_ms(window_size: object) -> int | None:

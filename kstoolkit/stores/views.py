@@ -138,10 +138,6 @@ class HasViews(Closing, ABC):
     def rocksdbs(self) -> Iterator[tuple[str, Store]]:
         """Yield each RocksDB with its name, open until the next is asked for."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Close it, and remove what was made to read it; a second time does nothing."""
-
     @property
     def no_rocksdb(self) -> str | None:
         """Why there is no RocksDB to look into; None if there is one."""

@@ -155,7 +155,6 @@ class _Spans:
         self._start, self._end = start[order], np.asarray(ends_ms(self._findings), np.int64)
 
     def column(self) -> Part:
-        """Return a timeline a row."""
         begin, end = int(self._start.min(initial=2**62)), int(self._end.max(initial=0))
         begin, end = (0, _HOUR_MS) if begin > end else (begin, end)
         margin = max((end - begin) // 50, _MINUTE_MS)
@@ -177,7 +176,6 @@ class _Spans:
         }
 
     def chip(self, name: str) -> Part:
-        """Return what spans can be chosen by."""
         return {"label": name, "of": "span", **coded(self._findings[name])}
 
     def actions(self) -> pa.Array:

@@ -154,7 +154,6 @@ def cards(texts: Iterable[str]) -> Part:
 
 
 def _deed(what: str, said: str) -> str:
-    """Return what can be done with what a card says."""
     is_link = said.startswith("https://") and not set(said) & set(" \"'<>")
     return "link" if is_link else "copy" if what in {"set", "run"} else ""
 

@@ -90,6 +90,7 @@ class StoreTree:
     def table(self, chosen: int | None = None) -> Part:
         """Return the tree as a table that is searched and sorted."""
         nodes, states = self.nodes, [*map(self._state, self.nodes)]
+        paths = [os.path.relpath(each.path, self.root) if each.path else "" for each in nodes]
         columns = [
             words("store", [each.name for each in nodes], width="minmax(11em, 3fr)", middle=True),
             sizes("size", [each.size_bytes for each in nodes], width="5em"),
@@ -97,11 +98,7 @@ class StoreTree:
             words(
                 "state", states, kind="badges", width="minmax(6.6em, 1fr)", hidden=not any(states)
             ),
-            words(
-                "path",
-                [os.path.relpath(e.path, self.root) if e.path else "" for e in nodes],
-                hidden=True,
-            ),
+            words("path", paths, hidden=True),
         ]
         tree = {"depths": [each.depth for each in nodes], "ids": [each.place for each in nodes]}
         search = {"search": ["store", "kind", "path"], "hint": "Name, kind, folder …"}
@@ -250,14 +247,11 @@ def segments_of(found: FoundStore) -> Part:
     rows = list(found.segments)
     if not rows:
         return {}
-    ends = [each.start_ms + 1 if each.end_ms is None else each.end_ms for each in rows]
-    when = [
-        (at, end - at, "") for at, end in zip([each.start_ms for each in rows], ends, strict=True)
-    ]
+    took = [1 if each.end_ms is None else each.end_ms - each.start_ms for each in rows]
     columns = [
         words("segment", [Path(each.path).name for each in rows]),
         sizes("size", [each.size_bytes for each in rows], width="6em"),
-        _spans([[each] for each in when]),
+        _spans([[(each.start_ms, ms, "")] for each, ms in zip(rows, took, strict=True)]),
     ]
     return table("Segments", "segments", columns)
 
@@ -294,7 +288,6 @@ def expired_share(growth: Growth) -> float:
 
 
 def _spans(rows: Sequence[Sequence[_Span]]) -> Part:
-    """Return when something was, by row."""
     flat = [each for row in rows for each in row]
     origin, end = min(at for at, *_ in flat), max(at + took for at, took, _ in flat)
     firsts = [0]

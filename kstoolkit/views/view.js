@@ -25,17 +25,13 @@ const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignific
 const number = value => value.toLocaleString("en-US");
 const moment = (ms, length = 16) => new Date(ms).toISOString().slice(0, length).replace("T", " ");
 const clock = ms => new Date(ms).toISOString().slice(11, 16);
+const tickText = (ms, step) => step >= DAY || ms % DAY === 0 ? DATE.format(ms) : clock(ms);
 
 function between(start, end) {
   if (end - start < MINUTE) return `${moment(start, 19)} UTC`;
   const to = moment(start).slice(0, 10) === moment(end).slice(0, 10) ? clock(end) : moment(end);
   return end - start === DAY && start % DAY === 0
     ? `${moment(start).slice(0, 10)} (UTC)` : `${moment(start)} to ${to} UTC`;
-}
-
-function tickText(ms, step) {
-  const iso = new Date(ms).toISOString();
-  return step >= DAY || ms % DAY === 0 ? DATE.format(ms) : iso.slice(11, 16);
 }
 
 function ticksOf([from, to], most) {
@@ -206,17 +202,12 @@ class Table {
     this.filter();
   }
 
-  /** Which words of a column hold what is searched for. */
-  wanted(place) {
-    const column = this.part.columns[place];
-    if (!this.part.search.includes(column.name)) return null;
-    return this.low[place].map(word => word.includes(this.text));
-  }
-
   filter() {
     const { part } = this, keep = new Uint8Array(part.rows).fill(1);
     if (this.text) {
-      const wanted = part.columns.map((_, place) => this.wanted(place));
+      // Which words of each column that is searched hold what is searched for.
+      const wanted = part.columns.map(({ name }, place) => part.search.includes(name)
+        ? this.low[place].map(word => word.includes(this.text)) : null);
       for (let row = 0; row < part.rows; row++)
         keep[row] = part.columns.some((each, place) => wanted[place]?.[each.codes[row]]) ? 1 : 0;
     }
@@ -855,8 +846,7 @@ class Plain {
 
   put(part) {
     this.element.className = part.kind;
-    const made = PLAIN[part.kind]?.(part, this.view, this.name, this.held) ?? [];
-    placed(this.element, made);
+    placed(this.element, PLAIN[part.kind]?.(part, this.view, this.name, this.held) ?? []);
   }
 }
 
@@ -898,15 +888,14 @@ class Form {
       held.sent = value();
       this.view.send({ field: [this.name, field.name, held.sent] });
     };
+    const soon = job => { clearTimeout(held.waits); held.waits = setTimeout(job, 60); };
     control.addEventListener("change", () => { clearTimeout(held.waits); send(); });
-    if (field.live) control.addEventListener("input", () => {
-      clearTimeout(held.waits);
-      held.waits = setTimeout(() => this.view.send({ typed: [this.name, field.name, value()] }), 60); });
+    if (field.live) control.addEventListener("input", () =>
+      soon(() => this.view.send({ typed: [this.name, field.name, value()] })));
     if (field.type === "slider") control.addEventListener("input", () => {
       shown.textContent = held.now.options[Number(control.value)][1];
       control.setAttribute("aria-valuetext", shown.textContent);
-      clearTimeout(held.waits);
-      held.waits = setTimeout(send, 60); });
+      soon(send); });
     held.take = given => { held.now = given; this.fill(given, held, { control, label, shown }); };
     return held;
   }
@@ -1052,7 +1041,7 @@ class View {
       this.parts.set(name, { slot, kind: null, drawn: null });
       return slot;
     })));
-    this.root = element("div", { class: `kst-view of${layout.length}`, onkeydown: event => {
+    this.root = element("div", { class: "kst-view", onkeydown: event => {
       if (!event.ctrlKey && !event.metaKey && !event.altKey && event.key !== "Tab" && !event.shiftKey)
         event.stopPropagation(); } }, ...this.columns, this.tipped);
     root.append(this.root);

@@ -21,12 +21,10 @@ _MEMORY = "memory.MemoryPanel"
 _MONITOR = "runmonitor.RunMonitor"
 _PROFILE = "profiles.ProfilePanel"
 _LAB = "lab.CompactionLab"
-_CAPACITY = "capacity.CapacityPanel"
-_RECORD = "records.RecordPanel"
 
 _PANELS = {
     "kstoolkit.findings.finding.Findings": _FINDINGS,
-    "kstoolkit.operations.capacity.CapacityPlan": _CAPACITY,
+    "kstoolkit.operations.capacity.CapacityPlan": "capacity.CapacityPanel",
     "kstoolkit.rocksdb.lab.results.Comparison": _LAB,
     "kstoolkit.rocksdb.lab.workloads.Workload": _LAB,
     "kstoolkit.rocksdb.memory.measured.MemoryParts": _MEMORY,
@@ -96,7 +94,7 @@ def _fitting(thing: object) -> tuple[str, object]:
         if kind in _LIES_AT:
             return _STORES, _folder(getattr(thing, _LIES_AT[kind]))
     if isinstance(thing, Viewed):
-        return _RECORD, thing
+        return "records.RecordPanel", thing
     name = type(thing).__name__
     message = f"There is no panel for {'an' if name[:1].lower() in 'aeiou' else 'a'} {name}."
     raise ConfigurationError(message, hint=_TAKES)

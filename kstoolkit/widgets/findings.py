@@ -115,10 +115,8 @@ class FindingsPanel(Panel):
         run, user = self._whose
         with self.face.telling("said"):
             run.mark(user, mark, why=self._chosen.sentence)
-            place = str(run.folder.marks)
-            self._read(
-                f"{shortened(user, 60)} is {mark} now: {place!r} says so. Undo takes it back."
-            )
+            now = f"{shortened(user, 60)} is {mark} now: {str(run.folder.marks)!r} says so."
+            self._read(f"{now} Undo takes it back.")
 
     def unmark(self) -> None:
         """Take back what was said of the chosen incident's user."""

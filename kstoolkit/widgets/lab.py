@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
     Course = list[list[Moment]]
 
-_PLACES = (
-    *("workload", "profiles", "run", "said", "least", "courses", "step", "levels", "trials"),
-)
+_PLACES = ("workload", "profiles", "run", "said", "least", "courses", "step", "levels", "trials")
 _COURSES = (
     *("disk_bytes", "write_amplification", "written_per_user_byte", "level0_files"),
     *("pending_compaction_bytes", "stall_ms", "memtable_bytes", "block_cache_bytes"),
@@ -168,7 +166,6 @@ _LONGEST_NAME = 28
 
 
 def _short(name: str) -> str:
-    """Return the name of a profile as a label or a sentence has it."""
     ends = name if len(name) <= 2 * _LONGEST_NAME else name[:_LONGEST_NAME] + name[-_LONGEST_NAME:]
     seen, half = plain(ends), _LONGEST_NAME // 2
     return seen if len(seen) <= _LONGEST_NAME else f"{seen[:half]}…{seen[1 - half :]}"
@@ -317,7 +314,6 @@ class CompactionLab(Panel):
         self._show()
 
     def _offer(self) -> None:
-        """Show the controls as they stand."""
         running = self._trying.is_running
         chips = [
             {"name": name, "label": _short(name), "pressed": name in self._chosen, "chip": True}
@@ -356,9 +352,8 @@ class CompactionLab(Panel):
     def _show_levels(self) -> None:
         found = self._trying.found()
         of = _courses_of(found)
-        times = max(
-            ([some[-1].at_ms for some in each] for each in of.values()), key=max, default=[]
-        )
+        ends = ([some[-1].at_ms for some in course] for course in of.values())
+        times = max(ends, key=max, default=[])
         if times:
             at = min(times, key=lambda each: abs(each - min(self._at_ms, times[-1])))
             options = [(each, f"{each / 1e3:.2f} s") for each in times]
@@ -380,7 +375,6 @@ def _typed(name: str, value: float | None) -> str:
 
 
 def _read(name: str, text: str) -> Any:
-    """Return what somebody types into a field."""
     if name in {"kind", "disk_bytes"}:
         return text if name == "kind" else parse_bytes(text)
     number = parse_count(text) if text.strip() not in {"", "0"} else 0
@@ -412,7 +406,6 @@ class _Trying(Listener):
         self._tell, self._ended, self._background = tell, ended, Background(tell)
 
     def start(self, workload: Workload, profiles: Sequence[str | Profile], **limits: Any) -> None:
-        """Begin to compare."""
         self._background.wait()  # for the end of one before
         self.comparison, self._moments, self.names = None, [], []
         self._workload, self.state, self.is_running = workload, "running", True

@@ -179,7 +179,6 @@ class MemoryPanel(Panel):
         return plan_memory(self.profile, **values)
 
     def _show(self) -> None:
-        """Show the plan as it is; all of it in one message."""
         plan = self.plan
         change, lacking = self.change, [t.term for t in plan.terms if t.total_bytes is None]
         measured = self._measured.words if self._measured else "Measuring …" * self._is_measuring
@@ -214,10 +213,8 @@ class MemoryPanel(Panel):
             told = "" if value is None else format_count(value)
             fields.append(parts.field(name, label, told, hint="unknown", title=tip))
         limit = "" if self.limit_bytes is None else format_bytes(self.limit_bytes)
-        fields.append(
-            parts.field(_LIMIT, "Limit", limit, hint="such as 8 GiB", title="Of a container")
-        )
-        return parts.form("What memory is planned for", *fields)
+        last = parts.field(_LIMIT, "Limit", limit, hint="such as 8 GiB", title="Of a container")
+        return parts.form("What memory is planned for", *fields, last)
 
     def _slider(self, name: str, label: str, option: str, offered: Sequence[int]) -> Part:
         value = getattr(self.profile, option)
@@ -274,7 +271,6 @@ class MemoryPanel(Panel):
 
 
 def _typed(name: str, value: Any) -> Any:
-    """Return what was typed into a field as what it means."""
     if name in _COUNTS or name in _DATA:
         label = (_COUNTS | _DATA)[name][0]
         digits = value.replace(",", "").replace("_", "").strip()
@@ -286,17 +282,14 @@ def _typed(name: str, value: Any) -> Any:
 
 
 def _terms(plan: MemoryPlan) -> Part:
-    """Return the terms of a plan, each with its formula, or why it is unknown."""
     terms = list(plan.terms)
-    totals = [each.total_bytes or 0 for each in terms]
+    totals = np.array([each.total_bytes or 0 for each in terms])
     times = ["shared by all" if each.shared else format_count(each.count) for each in terms]
     columns = [
         parts.words("term", [each.term for each in terms]),
         parts.words("each", [format_bytes(each.each_bytes) for each in terms]),
         parts.words("times", times),
-        parts.numbers(
-            "in all", np.array(totals), texts=[format_bytes(t.total_bytes) for t in terms]
-        ),
+        parts.numbers("in all", totals, texts=[format_bytes(each.total_bytes) for each in terms]),
         parts.words("how", [each.unknown.get("total_bytes", each.formula) for each in terms]),
     ]
     return parts.table("What it is made of", "terms", columns)

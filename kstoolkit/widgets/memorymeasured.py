@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 _Bar = tuple[str, str, list[tuple[str, float, str]]]
 """What a bar is of, its size as a text, and its parts: name, size, text."""
 
-_SPARK = "RocksDB, Spark's estimate"
-_HINT = "Give a store or its folder, a run, a plan, or what memory() or spark_memory() returned."
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -146,28 +143,24 @@ def _of_parts(parts: list[MemoryParts], told: dict[str, Any] | None = None) -> M
 
 
 def _of_application(thing: Any) -> Measured:
-    from kstoolkit.operations.sparkmemory import (  # noqa: PLC0415 - loads Spark
-        SparkMemory,
-        profile_of_settings,
-        session_with_java,
-        spark_memory,
-    )
+    from kstoolkit.operations import sparkmemory as spark  # noqa: PLC0415 - loads Spark
     from kstoolkit.pipeline.run import Run  # noqa: PLC0415 - as above
 
-    if isinstance(thing, SparkMemory):
+    if isinstance(thing, spark.SparkMemory):
         return _of_spark(thing, {})
     if isinstance(thing, Run):
-        memory = spark_memory(query=thing)
-        return _of_spark(memory, {"profile": profile_of_settings(session_with_java().conf.getAll)})
+        memory, settings = spark.spark_memory(query=thing), spark.session_with_java().conf.getAll
+        return _of_spark(memory, {"profile": spark.profile_of_settings(settings)})
     message = f"The memory of {thing!r:.80} can't be told."
-    raise ConfigurationError(message, hint=_HINT)
+    hint = "Give a store or its folder, a run, a plan, or what memory() or spark_memory() returned."
+    raise ConfigurationError(message, hint=hint)
 
 
 def _of_spark(memory: SparkMemory, told: dict[str, Any]) -> Measured:
     size = memory.state.rocksdb_bytes
     why = memory.state.unknown.get("rocksdb_bytes", "not told")
     words = format_bytes(size) if size is not None else f"unknown ({why})"
-    bars: tuple[_Bar, ...] = ((_SPARK, words, [("RocksDB", size, words)] if size else []),)
+    bar: _Bar = ("RocksDB, Spark's estimate", words, [("RocksDB", size, words)] if size else [])
     if memory.state.num_stores:
         told = told | {"partitions": memory.state.num_stores}
-    return Measured(bars, f"Measured, by Spark's estimate: {words}.", told)
+    return Measured((bar,), f"Measured, by Spark's estimate: {words}.", told)

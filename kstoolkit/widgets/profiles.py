@@ -137,7 +137,6 @@ class ProfilePanel(Panel):
 
 
 def _shown(name: str, value: Any) -> str:
-    """Return an option's value for people, with its unit."""
     if isinstance(value, bool) or value is None:
         return "unknown" if value is None else "yes" if value else "no"
     if value and isinstance(value, int):

@@ -8,7 +8,7 @@ import pandas as pd
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import shortened
-from kstoolkit.plots.axes import PX_AN_INCH, image
+from kstoolkit.plots.axes import HIGHER_INCHES, NARROW_INCHES, PX_AN_INCH, image
 from kstoolkit.plots.drawing import drawer
 from kstoolkit.records import Record, Records, counted
 from kstoolkit.views.parts import picture, sentence
@@ -18,8 +18,6 @@ from kstoolkit.widgets.panel import Face, Panel
 if TYPE_CHECKING:
     from kstoolkit.records import Viewed
     from kstoolkit.views.parts import Part
-
-_NARROW_INCHES, _HIGHER_INCHES = 4.2, 0.3  # titles take more lines
 
 
 class RecordPanel(Panel):
@@ -73,7 +71,7 @@ def _plot(record: Viewed) -> Part:
     try:
         drawer(record)
         src, alt, (width, height) = image(record.plot)
-        narrow = image(record.plot, (_NARROW_INCHES, height / PX_AN_INCH + _HIGHER_INCHES))
+        narrow = image(record.plot, (NARROW_INCHES, height / PX_AN_INCH + HIGHER_INCHES))
         return picture(src, alt, width, narrow[0])
     except ConfigurationError:  # there is nothing to draw of it
         return {}

@@ -86,7 +86,6 @@ class RunMonitor(Panel):
         self.face.say("said", sentence)
 
     def _offer(self) -> None:
-        """Offer what can be done now."""
         stopped = self._status is not None and self._status.state is RunState.STOPPED
         ended = self._run.query is None or stopped or self._stopping.is_busy
         stop = {"name": _STOP, "label": "Stop the run", "title": "End it; it can be started again"}

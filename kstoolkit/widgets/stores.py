@@ -19,27 +19,11 @@ from kstoolkit.records import Records, counted
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.units import parse_bytes
+from kstoolkit.views import stores
 from kstoolkit.views.parts import buttons, facts, field, form, said, seen, sentence, tabs
-from kstoolkit.views.stores import (
-    StoreTree,
-    expired_share,
-    rows_table,
-    segments_of,
-    timeline,
-    told_of_group,
-    told_of_store,
-    whole_row,
-)
+from kstoolkit.widgets import storerows
 from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Background, Face, Newest, Panel
-from kstoolkit.widgets.storerows import (
-    PAGE_ROWS,
-    Reading,
-    StoppableSource,
-    StoppedError,
-    Wanted,
-    check_choices,
-    told_of_reading,
-)
+from kstoolkit.widgets.storerows import Reading, Wanted, told_of_reading
 
 if TYPE_CHECKING:
     import os
@@ -50,7 +34,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.verdict import Growth
     from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.views.parts import Part
-    from kstoolkit.views.stores import Node, ShownRow
+    from kstoolkit.views.stores import Node, ShownRow, StoreTree
 
     Stale = Callable[[], bool]
 
@@ -205,7 +189,7 @@ class StorePanel(Panel):
 
         None is as the store tells; what is no choice, a ConfigurationError.
         """
-        check_choices(told, self.store)
+        storerows.check_choices(told, self.store)
         self._want(**told)
 
     def next(self) -> None:
@@ -246,7 +230,7 @@ class StorePanel(Panel):
 
     def _told_rows(self) -> str:
         pages, number = self._reading.pages, self._asked.number
-        first, more = number * PAGE_ROWS + 1, pages is not None and pages.has(number + 1)
+        first, more = number * storerows.PAGE_ROWS + 1, pages is not None and pages.has(number + 1)
         return f"rows {first:,} to {first + len(self._rows) - 1:,}{', and more' * more}"
 
     def _heard(self, told: dict[str, Any]) -> None:
@@ -278,7 +262,7 @@ class StorePanel(Panel):
         if row < len(rows) and word in {*map(seen, rows[row].cells.values()), ""}:
             self.face.mark("rows", row)
             with self.face.hold_sync():
-                for place, part in zip(("row", "bytes"), whole_row(rows[row]), strict=True):
+                for place, part in zip(("row", "bytes"), stores.whole_row(rows[row]), strict=True):
                     self.face.put(place, part)
 
     def _look(self, stop: Event) -> None:
@@ -286,28 +270,28 @@ class StorePanel(Panel):
         found = discover(self.root, is_stopped=stop.is_set)
         if stop.is_set():
             return
-        self._list(StoreTree(found, self.root, self._name))
+        self._list(stores.StoreTree(found, self.root, self._name))
         if len(found) <= _MOST_OPENED:
             # Where no place tells what kind a store is, its rows do.
             looked_into = discover(self.root, look=True, is_stopped=stop.is_set)
             if not stop.is_set():
-                self._list(StoreTree(looked_into, self.root, self._name))
+                self._list(stores.StoreTree(looked_into, self.root, self._name))
 
     def _list(self, tree: StoreTree) -> None:
         """Show a tree; a store that stands alone is chosen."""
         with self._lock:
             self.tree = tree
             self._list_again()
-            stores = [at for at, each in enumerate(tree.nodes) if each.is_store]
-            if len(stores) == 1 and not self._asked.name:
-                self._pick(stores[0])
+            lines = [at for at, each in enumerate(tree.nodes) if each.is_store]
+            if len(lines) == 1 and not self._asked.name:
+                self._pick(lines[0])
 
     def _list_again(self) -> None:
         """Show the tree with what was measured since."""
         tree = self.tree
         if tree is None:
             return
-        tree.expired = {path: expired_share(each) for path, each in self._growths.items()}
+        tree.expired = {path: stores.expired_share(each) for path, each in self._growths.items()}
         with self._lock, self.face.hold_sync():
             self.face.chosen = {}
             asked, row = self._asked, tree.row_of(self._asked.node)
@@ -327,7 +311,6 @@ class StorePanel(Panel):
         self._ask(_Asked(OVERVIEW, node, wanted).turned(self.tab))
 
     def _want(self, **told: Any) -> None:
-        """Show rows otherwise."""
         asked = self._asked
         if asked.wanted is not None:
             self._ask(replace(asked, tab=ROWS, wanted=replace(asked.wanted, **told), number=0))
@@ -354,7 +337,7 @@ class StorePanel(Panel):
             self._reading.close()
         try:
             parts = self._parts(asked, is_stale)
-        except StoppedError:
+        except storerows.StoppedError:
             return
         except KstoolkitError as error:
             parts = {name: {} for name in _ROWS} | {"said": said(str(error))}
@@ -378,7 +361,6 @@ class StorePanel(Panel):
                     self.face.put(place, {})
 
     def _parts(self, asked: _Asked, is_stale: Stale) -> dict[str, Part]:
-        """Return what a tab shows, by places."""
         wanted, tab = asked.wanted, asked.tab
         if wanted is None:
             parts = self._of_group(asked.node, tab)
@@ -398,7 +380,7 @@ class StorePanel(Panel):
         if node is None:
             return []
         if tab == OVERVIEW:
-            return [told_of_group(node.stores, self._called(str(node.folder)))]
+            return [stores.told_of_group(node.stores, self._called(str(node.folder)))]
         from kstoolkit.operations.checkup import checkup  # noqa: PLC0415 - a panel appears sooner
 
         found = checkup(node.folder, bound_bytes=parse_bytes(self._bound) if self._bound else None)
@@ -412,9 +394,11 @@ class StorePanel(Panel):
         here = [each for each in found if each.path == wanted.path]
         store = self._reading.opened(wanted)
         if not here:  # an operator of Spark's: what its partitions share
-            return [told_of_group(found, self._called(wanted.path)), facts(told_of_reading(store))]
+            told = stores.told_of_group(found, self._called(wanted.path))
+            return [told, facts(told_of_reading(store))]
         folder = ("folder", self._called(wanted.path))
-        return [told_of_store(here[0], *told_of_reading(store), folder), segments_of(here[0])]
+        told = stores.told_of_store(here[0], *told_of_reading(store), folder)
+        return [told, stores.segments_of(here[0])]
 
     def _called(self, path: str) -> str:
         """Return a folder as it is called from the one that was given."""
@@ -433,7 +417,7 @@ class StorePanel(Panel):
         told = " ".join(each for each in (self._reading.left_out(), "" if rows else none) if each)
         return {
             "said": said(told),
-            "rows": rows_table(rows, f"{self._told_rows().capitalize()}.") if rows else {},
+            "rows": stores.rows_table(rows, f"{self._told_rows().capitalize()}.") if rows else {},
             "turn": buttons("Pages", *turned) if pages.has(1) or number else {},
         }
 
@@ -445,14 +429,13 @@ class StorePanel(Panel):
         if wanted.path not in self._growths:
             with ExitStack() as held:
                 store: Any = self._reading.opened_anew(wanted, held)
-                store.source = StoppableSource(store.source, is_stale)
+                store.source = storerows.StoppableSource(store.source, is_stale)
                 self._growths[wanted.path] = growth(store)
             self._list_again()
         found = self._growths[wanted.path]
         return [*map(sentence, found.verdict), *_told(found, "line", "facts")]
 
     def _end(self) -> None:
-        """Read no more, and close the store."""
         self._asked = _Asked(OVERVIEW, None, None)
         self._newest.ask(self._reading.close)
         if self._newest.wait(_END_SECONDS):  # else its thread closes the store, once it is done
@@ -460,7 +443,6 @@ class StorePanel(Panel):
 
 
 def _told(record: Viewed, *but: str) -> list[Part]:
-    """Return the parts of a record, but for some."""
     from kstoolkit.widgets.records import parts_of  # noqa: PLC0415 - draws: only when asked
 
     return [part for name, part in parts_of(record).items() if name not in but]
@@ -470,8 +452,8 @@ def _log(store: Any) -> list[Part]:
     found = store.log()
     logs = list(found) if isinstance(found, Records) else [found]
     why = logs[0].flushes().unknown or "nothing of it happened"
-    told = timeline(logs) or sentence(f"No flush, compaction, stall or error is told of: {why}.")
-    return [told, *_told(found)]
+    none = f"No flush, compaction, stall or error is told of: {why}."
+    return [stores.timeline(logs) or sentence(none), *_told(found)]
 
 
 _VIEWS: dict[str, Callable[[Any], list[Part]]] = {

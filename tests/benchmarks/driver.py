@@ -34,6 +34,7 @@ ASKED = {
     "summary": "run.summary()",
     "findings": "run.findings",
     "users": "run.users()",
+    "the first twenty users": "run.users(most=20)",
     "report": "run.report({html!r})",
 }
 

@@ -168,7 +168,8 @@ def test_newcomers_are_a_fifth_and_begin_later() -> None:
 def test_sittings_are_half_an_hour_of_several_events() -> None:
     counts, habits = np.full(400, 50), habits_of(Draws(1, "habits"), 400, 1)
     span = Span(WEEK.start_ms, WEEK.start_ms + 8 * 168 * HOUR_MS)
-    acts = act(Draws(1, "acts"), counts, habits, span, Laws(("sittings",), 0))
+    first = np.zeros(400, np.int64)
+    acts = act(Draws(1, "acts"), counts, habits, span, Laws(("sittings",), 0), first_hours=first)
     order = np.lexsort((acts.time_ms, acts.user))
     gaps = np.diff(acts.time_ms[order])[np.diff(acts.user[order]) == 0]
     assert np.bincount(acts.user).tolist() == counts.tolist()

@@ -118,7 +118,7 @@ def test_however_light_the_tail_surprise_is_worth_hardly_more_than_it_says() -> 
 def calibrations(draw: st.DrawFn) -> Calibration:
     """Any that there may be: tails of any form, much seen and little."""
     random = np.random.default_rng(draw(st.integers(0, 999)))
-    made = Calibration.new()
+    made = Calibration()
     for _ in range(draw(st.integers(0, 3))):
         counts = np.zeros((5, BINS))
         for kind in range(3):

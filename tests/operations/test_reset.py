@@ -306,10 +306,10 @@ def test_windows_in_part_are_those_with_records_on_both_sides() -> None:
     hops = as_window("5 minutes every 1 minute"), as_window("5 minutes every 2 minutes")
     for begins, cuts in (([90_000], [90_000]), ([120_000], [120_000]), ([50, 400_000], [400_000])):
         for window in (minute, *hops):
-            told = _windows_in_part([window], begins, cuts)
+            told = list(_windows_in_part([window], begins, cuts))
             starts = range(-480_000, 600_000, window.every_ms)
             inside = [s for s in starts if s + window.size_ms > min(begins) and s < max(cuts)]
             first = [each.first_start_ms for each in told]
             last = [each.last_end_ms - window.size_ms for each in told]
             assert (first, last) == (inside[:1], inside[-1:])
-    assert _windows_in_part([minute], [500], []) == []
+    assert list(_windows_in_part([minute], [500], [])) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 import pytest
 
 from kstoolkit.changelog.changelog import Changelog
@@ -122,6 +123,21 @@ def test_kinds_are_compared_within_themselves(run: Run) -> None:
     assert apart.to_dict() == dict.fromkeys(USERS, 2)
 
 
+@pytest.mark.parametrize("group", [None, "^svc-"])
+def test_some_users_are_told_as_among_all(run: Run, group: str | None) -> None:
+    whole = run.users(group=group)
+    assert whole.index.tolist() == [0, 1, 2, 3]
+    for most, also, places in (
+        (1, [], [0]),
+        (2, [whole["user"][3], "nobody"], [0, 1, 3]),
+        (0, [whole["user"][2]], [2]),
+        (9, [whole["user"][0]], [0, 1, 2, 3]),
+    ):
+        some = run.users(group=group, most=most, also=also)
+        pd.testing.assert_frame_equal(some, whole.loc[places], check_index_type=False)
+        assert some.attrs["users"] == len(whole)
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -130,7 +146,7 @@ def test_kinds_are_compared_within_themselves(run: Run) -> None:
         ({"group": "("}, "group = '\\(' is no regular expression"),
     ],
 )
-def test_what_makes_no_sense_is_said_so(run: Run, asked: dict[str, str], message: str) -> None:
+def test_what_makes_no_sense_is_said_so(run: Run, asked: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         run.users(**asked)
     flags = [each for name, value in asked.items() for each in (f"--{name}", value)]

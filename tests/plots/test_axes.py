@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.axes import beside_pyplot, head, label, new_axes, picture
+from kstoolkit.plots.axes import beside_pyplot, captioned, new_axes, picture
 from kstoolkit.plots.palette import LINES
 from kstoolkit.plots.users import plot_counts
 from kstoolkit.replica.records import UserCounts
@@ -61,8 +61,8 @@ def corner(figure: Figure) -> list[float]:
 def test_what_is_said_of_narrow_axes_is_folded_to_their_width(layout: Any) -> None:
     figure = Figure(figsize=(12, 4), layout=layout)
     left, middle, _ = figure.subplots(1, 3)
-    head(new_axes(middle), "a title of several words " * 4)
-    label(middle, x="time, UTC", notes=["a note of several words " * 8])
+    notes = ["a note of several words " * 8]
+    captioned(new_axes(middle), "a title of several words " * 4, x="time, UTC", notes=notes)
     figure.draw_without_rendering()
     assert middle.get_xlabel().count("\n") > 2
     for text in (middle._left_title, middle.xaxis.label):

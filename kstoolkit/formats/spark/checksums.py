@@ -86,9 +86,8 @@ def _of_pieces(
 
 def _finished(found: NDArray[np.uint32], rows: ByteColumn) -> NDArray[np.uint32]:
     """Return the checksums; what is shorter than 4 bytes has not taken in all of the beginning."""
-    for lacking in range(1, _INITIAL_BYTES + 1):
-        short = rows.lengths == _INITIAL_BYTES - lacking
-        found[short] ^= np.uint32(0xFFFFFFFF >> (8 * (_INITIAL_BYTES - lacking)))
+    for length in range(_INITIAL_BYTES):
+        found[rows.lengths == length] ^= np.uint32(0xFFFFFFFF >> (8 * length))
     found = found ^ np.uint32(0xFFFFFFFF)
     found[rows.is_null] = 0
     return found

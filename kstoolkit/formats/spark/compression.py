@@ -190,9 +190,10 @@ def _snappy(raw: bytes) -> Iterator[bytes]:
             continue
         packed = int.from_bytes(raw[at : at + 4], "big")
         begin, at = at + 4, at + 4 + packed
-        if at > len(raw):
+        length = _snappy_length(raw[begin : begin + 5])
+        if at > len(raw) or length > packed * _SNAPPY_RATIO:
             raise _no_block(begin - 4, "Snappy block")
-        yield _block("snappy", raw[begin:at], _snappy_length(raw[begin : begin + 5]), begin - 4)
+        yield _block("snappy", raw[begin:at], length, begin - 4)
 
 
 def _snappy_length(head: bytes) -> int:
@@ -206,8 +207,6 @@ def _snappy_length(head: bytes) -> int:
 
 
 def _block(codec: str, packed: bytes, length: int, at: int) -> bytes:
-    if codec == "snappy" and length > len(packed) * _SNAPPY_RATIO:
-        raise _no_block(at, "Snappy block")
     try:
         block: bytes = pa.Codec(codec).decompress(packed, length, asbytes=True)
     except (OSError, ValueError) as error:

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 _ROW_VERSION = 0  # the byte in front of every row in RocksDB
 FAMILY_BYTES = 2  # how long the number of a column family is
-_NO_VERSION = "a row of a version that is not known"
 _SPEC = "an encoder of keys"
 _KINDS = {
     "NoPrefixKeyStateEncoderSpec": "NoPrefix",
@@ -120,7 +119,7 @@ def family_ids(keys: ByteColumn) -> NDArray[np.int64]:
 def rows_behind_version(cells: ByteColumn) -> tuple[ByteColumn, dict[int, str]]:
     """Return rows without the byte in front of them, and which of them lack it."""
     wrong = (cells.first_bytes() != _ROW_VERSION) & ~cells.is_null
-    return cells.part(1), said_of(wrong, _NO_VERSION)
+    return cells.part(1), said_of(wrong, "a row of a version that is not known")
 
 
 def _positions(found: Any, key: Struct) -> tuple[int, ...]:
@@ -161,7 +160,6 @@ def _read_ordered(reading: RowReading, kind: SparkType, cells: ByteColumn) -> pa
 
 
 _LENGTH_BYTES, _TIMESTAMP_BYTES = 4, 8
-_NO_LENGTH = "a key whose first part is longer than the key"
 _NO_TIMESTAMP = "a key that is shorter than its timestamp"
 
 
@@ -183,7 +181,7 @@ def _in_two_parts(cells: ByteColumn, key: Struct, encoder: KeyEncoder) -> Decode
     has_length = cells.lengths >= _LENGTH_BYTES
     length = RowReading(cells.data).numbers(cells.starts, "<i4", has_length).astype(np.int64)
     fits = (length >= 1) & (length <= cells.lengths - _LENGTH_BYTES)
-    wrong = said_of(~fits & ~cells.is_null, _NO_LENGTH)
+    wrong = said_of(~fits & ~cells.is_null, "a key whose first part is longer than the key")
     middle = np.where(fits, _LENGTH_BYTES + length, 0)
     first, no_version = rows_behind_version(cells.part(_LENGTH_BYTES, middle))
     rest = [n for n in range(key.count) if n not in encoder.first]
@@ -451,9 +449,8 @@ def _bare(kind: SparkType, cell: Any) -> bytes:
         return written_row(kind, _cells(kind, cell))
     if isinstance(kind, Array) and isinstance(cell, list | tuple):
         each = kind.element
-        width = each.width if isinstance(each, Scalar) else _WORD
         head = struct.pack("<q", len(cell)) + _bits(cell)
-        return _laid_out(head, [each] * len(cell), cell, [width] * len(cell))
+        return _laid_out(head, [each] * len(cell), cell, [each.width] * len(cell))
     if _is_decimal(kind):  # in as few bytes as its digits need
         number = _unscaled(kind, cell)
         length = (number if number >= 0 else ~number).bit_length() // 8 + 1

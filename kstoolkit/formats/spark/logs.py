@@ -125,15 +125,9 @@ class OffsetLogEntry:
     conf: dict[str, str]
 
     @property
-    def provider(self) -> str:
-        """The class that keeps the state; Spark's first if the log doesn't say."""
-        default = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
-        return self.conf.get(f"{_STATE_STORE}.providerClass", default)
-
-    @property
     def is_rocksdb(self) -> bool:
-        """Whether the state lies in RocksDB."""
-        return "RocksDB" in self.provider
+        """Whether the state lies in RocksDB; by default it is the HDFS-backed provider's."""
+        return "RocksDB" in self.conf.get(f"{_STATE_STORE}.providerClass", "")
 
     @property
     def merge_delimiter(self) -> bytes:
@@ -208,10 +202,9 @@ def read_schema_file(raw: bytes) -> list[FamilySchema]:
     """
     data = JavaData(raw, "schema file")
     version = _version(data)
-    if version == 1:
-        return [FamilySchema(_DEFAULT_FAMILY, schema_of(data.text()), schema_of(data.text()))]
-    if version == 2:  # noqa: PLR2004 - the numbers of versions are their names
-        return [FamilySchema(_DEFAULT_FAMILY, schema_of(data.chunks()), schema_of(data.chunks()))]
+    read = {1: data.text, 2: data.chunks}.get(version)
+    if read is not None:
+        return [FamilySchema(_DEFAULT_FAMILY, schema_of(read()), schema_of(read()))]
     count = data.integer(4)
     if not 0 <= count <= len(raw):
         msg = f"{count:,} column families"
@@ -235,15 +228,9 @@ def _family(data: JavaData) -> FamilySchema:
     key = schema_of(data.chunks())
     data.integer(2)
     value = schema_of(data.chunks())
-    encoder = _object(data.chunks())
-    user_key = _object(data.chunks())
-    return FamilySchema(
-        name,
-        key,
-        value,
-        KeyEncoder.of(encoder, key) if encoder else None,
-        schema_of(user_key) if user_key else None,
-    )
+    spec, user_key = _object(data.chunks()), _object(data.chunks())
+    encoder = KeyEncoder.of(spec, key) if spec else None
+    return FamilySchema(name, key, value, encoder, schema_of(user_key) if user_key else None)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -286,9 +286,6 @@ def _numbers(cells: ByteColumn) -> NDArray[np.uint32]:
     return cells.integers(4).astype(np.uint32).byteswap()
 
 
-_NOT_ONE = "a value that is not one row behind its checksum"
-
-
 @dataclass(frozen=True, slots=True)
 class ValueWrapping:
     """What the values of a store are wrapped in.
@@ -314,7 +311,8 @@ class ValueWrapping:
             found = _without_checksums(keys, values, self.delimiter)
             if not has_several:
                 count = np.bincount(found.row, minlength=len(values))
-                others = said_of((count != 1) & ~values.is_null, _NOT_ONE)
+                why = "a value that is not one row behind its checksum"
+                others = said_of((count != 1) & ~values.is_null, why)
                 found = replace(found, problems=others | found.problems)
         if has_several:
             # Behind checksums each part is a value of its own, without a delimiter to come.
@@ -339,9 +337,6 @@ def _with_nulls(found: ValueRows, values: ByteColumn) -> ValueRows:
         found.cell.followed_by(values.take(nothing)),
         found.problems,
     )
-
-
-_NO_FAMILY = "a key of a column family that the store does not name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,8 +415,8 @@ class StoreLayout:
     ) -> RowColumns:
         keys, values = keys.take(row), values.take(row)
         if family is None:
-            problems = dict.fromkeys(range(len(row)), _NO_FAMILY)
-            return RowColumns(row, keys, values, problems=problems)
+            why = "a key of a column family that the store does not name"
+            return RowColumns(row, keys, values, problems=dict.fromkeys(range(len(row)), why))
         found = self.wrapping.rows(keys, values, has_several=family.has_several)
         bare, problems = self._keys(family, keys)
         problems |= found.problems
@@ -446,9 +441,7 @@ def _with_times(family: Family, rows: RowColumns, problems: dict[int, str]) -> R
     """Return the rows with their times; what has a problem is no row, and has none."""
     bad = ~except_at(problems, len(rows))
     key, value = (
-        ByteColumn(
-            cells.data, cells.starts, np.where(bad, cells.starts, cells.ends), cells.is_null | bad
-        )
+        replace(cells, ends=np.where(bad, cells.starts, cells.ends), is_null=cells.is_null | bad)
         for cells in (rows.key, rows.value)
     )
     times = RowTimes.of(family)

@@ -111,9 +111,8 @@ def read_changelog(raw: bytes) -> StateChangelog:
     if match is not None and match[1] in b"234":
         version = int(head.text()[1:])
         lineage = _lineage(head) if version > 2 else ()  # noqa: PLR2004 - names of versions
-    rest = first[head.at :]
     most = _FREE_BYTES + _LARGEST_CHANGELOG_RATIO * len(raw)
-    changes = _changes(rest, chunks, most, is_typed=version in _TYPED)
+    changes = _changes(first[head.at :], chunks, most, is_typed=version in _TYPED)
     return StateChangelog(version, lineage, changes)
 
 
@@ -130,15 +129,14 @@ def _lineage(head: JavaData) -> tuple[tuple[int, str], ...]:
 def _changes(
     rest: bytes, chunks: Iterator[bytes], most: int, *, is_typed: bool
 ) -> Iterator[StateChanges]:
-    has_ended = False
-    while not has_ended:
+    while True:
         batch = _Batch(rest, is_typed)
         has_ended = batch.read()
         if batch.kinds:
             yield batch.changes()
-        rest = rest[batch.at :]
-        if not has_ended:
-            rest = _longer(rest, chunks, most)
+        if has_ended:
+            return
+        rest = _longer(rest[batch.at :], chunks, most)
 
 
 def _longer(rest: bytes, chunks: Iterator[bytes], most: int) -> bytes:

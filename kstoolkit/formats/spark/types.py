@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
@@ -49,8 +49,8 @@ class Unread:
 
     name: str
     is_variable: bool
-    arrow: pa.DataType
     width: int = WORD_BYTES
+    arrow: ClassVar[pa.DataType] = pa.large_binary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ _WITHOUT_ARGUMENTS: dict[str, SparkType] = {
     "varchar": _STRING,
     "binary": Variable("binary", pa.large_binary()),
     "time": Scalar("time", WORD_BYTES, pa.time64("us")),
-    "variant": Unread("variant", is_variable=True, arrow=pa.large_binary()),
+    "variant": Unread("variant", is_variable=True),
 }
 
 
@@ -229,10 +229,10 @@ def _container(kind: Array | Map) -> SparkType:
     inner = [kind.element] if isinstance(kind, Array) else [kind.key, kind.value]
     for each in inner:
         if isinstance(each, Unread):
-            return Unread(each.name, is_variable=True, arrow=pa.large_binary())
+            return Unread(each.name, is_variable=True)
     if isinstance(kind, Map) and kind.key.arrow == pa.null():
         # What Spark makes of an empty map() without types. Arrow has no map whose keys are null.
-        return Unread("map", is_variable=True, arrow=pa.large_binary())
+        return Unread("map", is_variable=True)
     return kind
 
 
@@ -248,7 +248,7 @@ def _named(name: str) -> SparkType:
         if {"year", "month"} & set(name.split()):
             return Scalar("months", 4, pa.int32())
         return Scalar("duration", WORD_BYTES, pa.duration("us"))
-    return _decimal(name) or Unread(name, is_variable=False, arrow=pa.large_binary())
+    return _decimal(name) or Unread(name, is_variable=False)
 
 
 def _decimal(name: str) -> SparkType | None:

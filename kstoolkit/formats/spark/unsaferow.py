@@ -229,12 +229,8 @@ def _read_structs(reading: RowReading, kind: Struct, cells: RowCells) -> pa.Arra
         room = room - inner.lengths
         inner = reading.require(inner, room >= 0, _OVERLAP)
         columns.append(_variables(reading, each.type, inner))
-    return _struct_array(kind.arrow, cells.has, columns)
-
-
-def _struct_array(arrow: pa.DataType, has: NDArray[np.bool_], columns: list[pa.Array]) -> pa.Array:
-    """Return columns as structs; there may be none of them."""
-    return pa.Array.from_buffers(arrow, len(has), [validity(has)], children=columns)
+    # There may be no columns, which would not tell how many rows there are.
+    return pa.Array.from_buffers(kind.arrow, len(cells), [validity(cells.has)], children=columns)
 
 
 def _words(
@@ -386,5 +382,5 @@ def read_rows(column: ByteColumn, struct: Struct) -> Decoded:
     rows = _read_structs(reading, struct, cells)
     if reading.problems:
         has = ~column.is_null & except_at(reading.problems, len(column))
-        rows = _struct_array(rows.type, has, rows.flatten())
+        rows = pa.Array.from_buffers(rows.type, len(has), [validity(has)], children=rows.flatten())
     return Decoded(rows, reading.problems)

@@ -138,10 +138,7 @@ def recognise_records(keys: ByteColumn, values: ByteColumn) -> Recognised:
     if not len(keys):
         return Recognised(Kind.KEY_VALUE, _BY_NOTHING, ("the topic holds no records",))
     bare = cut_values(values, Wrapping.HEADERS_AND_TIMESTAMP).value
-    plain, ordered = (
-        Sample.of(each, bare, family=DEFAULT, start_ms=None, interval_ms=None)
-        for each in (keys, _time_first(keys))
-    )
+    plain, ordered = (Sample.of(each, bare, family=DEFAULT) for each in (keys, _time_first(keys)))
     for kind, why in _TRIED.items():
         share = fits_as(kind, ordered if kind is Kind.GRACE_BUFFER else plain).share
         if share >= _ENOUGH:

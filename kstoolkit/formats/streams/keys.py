@@ -75,7 +75,6 @@ def known(column: pa.Array | None, good: NDArray[np.bool_]) -> pa.Array | None:
 
 _WINDOW_BYTES = 12
 _SESSION_BYTES = 16
-_NEITHER = "the key begins with neither 00 nor 01"
 _NO_SESSION = "the key is shorter than the 16 bytes of a session"
 
 
@@ -160,17 +159,15 @@ def _prefixes(
     first = keys.first_bytes()
     fits = keys.lengths >= shortest
     base, index = fits & (first == 0), fits & (first == 1)
-    problems = said_of(fits & ~base & ~index, _NEITHER)
+    problems = said_of(fits & ~base & ~index, "the key begins with neither 00 nor 01")
     why = f"the key is shorter than the {shortest} bytes of a time-ordered {what}"
     return base, index, problems | said_of(~fits, why)
 
 
-_NO_START = "the key is shorter than the 8 bytes of its window's start"
-
-
 def time_windowed(cells: ByteColumn, inner: Callable[[ByteColumn], Decoded]) -> Decoded:
     """Return windows' keys, the one inside as ``inner`` reads it: ``key``, ``window_start_ms``."""
-    return _windowed(cells, inner, {"window_start_ms": -8}, _NO_START)
+    why = "the key is shorter than the 8 bytes of its window's start"
+    return _windowed(cells, inner, {"window_start_ms": -8}, why)
 
 
 def session_windowed(cells: ByteColumn, inner: Callable[[ByteColumn], Decoded]) -> Decoded:

@@ -150,14 +150,11 @@ def segment_start_ms(store: str, folder: str) -> int | None:
     >>> segment_start_ms("counts", "counts.old") is None
     True
     """
-    if _MINUTE.fullmatch(folder):
-        return _minute(folder)
+    minute = folder.removeprefix(f"{store}-")
+    if _MINUTE.fullmatch(minute):
+        return _minute(minute)
     mark, rest = folder[len(store) : len(store) + 1], folder[len(store) + 1 :]
-    if not folder.startswith(store):
-        return None
-    if mark == "-" and _MINUTE.fullmatch(rest):
-        return _minute(rest)
-    if mark not in {".", ":"} or not _NUMBER.fullmatch(rest):
+    if not folder.startswith(store) or mark not in {".", ":"} or not _NUMBER.fullmatch(rest):
         return None
     start_ms = int(rest)
     return start_ms if abs(start_ms) <= _LARGEST_INT64 else None

@@ -147,8 +147,8 @@ class Sample:
         values: ByteColumn,
         *,
         family: str,
-        start_ms: int | None,
-        interval_ms: int | None,
+        start_ms: int | None = None,
+        interval_ms: int | None = None,
     ) -> Sample:
         """Return a sample, at most :data:`MOST_ROWS` rows of it, spread over them all."""
         count = min(len(keys), len(values))

@@ -444,8 +444,7 @@ def split(
     if len(keys) != len(values):
         message = f"{len(keys)} keys and {len(values)} values."
         raise FormatError(message, hint="Give a value for each key.")
-    lies_in = kind.live_family if family is None else family
-    wrapping = wrapping_of(kind, lies_in)
+    wrapping = wrapping_of(kind, kind.live_family if family is None else family)
     match kind:
         case Kind.VERSIONED:
             return _split_versioned(keys, values)

@@ -281,10 +281,9 @@ class WriterTickers:
 
     def of(self, *names: str) -> list[int]:
         """Return counters by name without ``rocksdb.``; without one of them nothing is judged."""
-        try:
-            return [self.counts[f"rocksdb.{name}"] for name in names]
-        except KeyError as error:
-            raise Unjudged(self.why_none) from error
+        if not self.has(*names):
+            raise Unjudged(self.why_none)
+        return [self.counts[f"rocksdb.{name}"] for name in names]
 
     def has(self, *names: str) -> bool:
         """Return whether all of some counters are told."""

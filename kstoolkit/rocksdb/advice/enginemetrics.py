@@ -26,6 +26,7 @@ NOT_DEBUG = (
     "the metrics lack KIP-471's: set metrics.recording.level=DEBUG in Kafka Streams, and give them "
     "a minute later"
 )
+_NEARLY = 1.02
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -119,6 +120,3 @@ class EngineMetrics(Records[StoreMetrics]):
             total += usage if is_another else 0
             before = (capacity, usage)
         return total
-
-
-_NEARLY = 1.02

@@ -368,8 +368,7 @@ def _backward_time(keys: Sequence[bytes]) -> int | None:
     low, high = _TIMES_MS
     for at in range(min(64, min(lengths) - 7)):
         if all(low <= int.from_bytes(each[at : at + 8], "little") < high for each in keys):
-            different = len({each[at : at + 8] for each in keys})
-            return at if different > 1 else None
+            return at if len({each[at : at + 8] for each in keys}) > 1 else None
     return None
 
 

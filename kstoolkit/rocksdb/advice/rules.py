@@ -194,10 +194,9 @@ def _memory(facts: Facts) -> Iterator[Shown]:
     if not evidence:
         _check_judged(facts)
         return
-    capped = plan is not None and plan.is_bound
     lower = {"option": "block_cache_bytes", "direction": "lower"}
     told = (Figure("bound_bytes", bound, Source.GIVEN), *evidence, *_of_process(facts))
-    yield Shown(told, lower if capped else {})
+    yield Shown(told, lower if plan is not None and plan.is_bound else {})
 
 
 def _by_formula(facts: Facts, bound: int) -> list[Figure]:
@@ -236,8 +235,7 @@ def _parts_told(facts: Facts) -> tuple[Mapping[str, float], Source]:
     told: dict[str, float | None] = {_PARTS[1]: every.caches_bytes()}
     for name in (_PARTS[0], _READERS):
         told[name] = every.sum_of(name.removeprefix("rocksdb."))
-    known = {name: round(value) for name, value in told.items() if value is not None}
-    return known, Source.METRICS
+    return {name: round(n) for name, n in told.items() if n is not None}, Source.METRICS
 
 
 def _check_judged(facts: Facts) -> None:
@@ -258,8 +256,7 @@ def _of_process(facts: Facts) -> list[Figure]:
     if rss is None or facts.memory.plan is None:
         return []
     rest = rss - facts.memory.plan.total_bytes
-    told = {"writer_rss_bytes": rss, "writer_not_accounted_for_bytes": rest}
-    return figures_of(Source.SYSTEM, **told)
+    return figures_of(Source.SYSTEM, writer_rss_bytes=rss, writer_not_accounted_for_bytes=rest)
 
 
 _CACHE = f"{WIKI}/Block-Cache"
@@ -284,8 +281,8 @@ _NO_LAST_FILTERS = {
     "option": "optimize_filters_for_hits",
     "direction": "off: it leaves the last level without filters",
 }
-_INDEX = ("block.cache.index.hit", "block.cache.filter.hit")
-_INDEX_MISSES = ("block.cache.index.miss", "block.cache.filter.miss")
+_INDEX_HITS = ("block.cache.index.hit", "block.cache.filter.hit")
+_INDEX = (*_INDEX_HITS, "block.cache.index.miss", "block.cache.filter.miss")
 _BLOOM = ("bloom.filter.useful", "bloom.filter.full.positive", "bloom.filter.full.true.positive")
 _GETS = ("memtable.miss", "l0.hit", "l1.hit", "l2andup.hit")
 _ITERATORS = ("num.iterator.created", "num.iterator.deleted")
@@ -312,11 +309,10 @@ def _index_misses(facts: Facts) -> Iterator[Shown]:
 
 def _missed(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
     """Return which share missed: by counters, or by the worse of two ratios of a minute."""
-    if facts.tickers.has(*_INDEX, *_INDEX_MISSES) or not facts.metric(_INDEX_RATIOS[0]):
-        counts = facts.counters(*_INDEX, *_INDEX_MISSES)
-        is_much = sum(counts) >= _LEAST_LOOKUPS
-        share = sum(counts[2:]) / sum(counts) if is_much else 0.0
-        return share, facts.tickers.figures(*_INDEX, *_INDEX_MISSES)
+    if facts.tickers.has(*_INDEX) or not facts.metric(_INDEX_RATIOS[0]):
+        counts = facts.counters(*_INDEX)
+        share = sum(counts[2:]) / sum(counts) if sum(counts) >= _LEAST_LOOKUPS else 0.0
+        return share, facts.tickers.figures(*_INDEX)
     profiles = [each.profile for each in facts.families if each.profile and each.ssts]
     if profiles and not any(each.cache_index_and_filter_blocks for each in profiles):
         return 0.0, ()  # they are not in the cache, and so are never pushed out of it
@@ -469,21 +465,21 @@ def _thin_cache(facts: Facts) -> Iterator[Shown]:
 
 def _data_hits(facts: Facts) -> tuple[float, tuple[Figure, ...]]:
     """Return which share of the looks for data blocks hit; of too few, all of them."""
-    names, evidence = _DATA, facts.tickers.figures(*_DATA)
     ratio, blocks = facts.metric("block-cache-data-hit-ratio"), facts.told(*_SPARK_BLOCKS)
-    if ratio and not facts.tickers.has(*names):
+    if ratio and not facts.tickers.has(*_DATA):
         if not ratio.value:
             raise Unjudged(_NO_READS)
         return ratio.value, (ratio,)
-    counts = [each.value for each in blocks] if len(blocks) > 1 else facts.counters(*names)
-    looks = sum(counts)
-    return (counts[0] / looks if looks >= _LEAST_LOOKUPS else 1.0), blocks or evidence
+    counts = [each.value for each in blocks] if len(blocks) > 1 else facts.counters(*_DATA)
+    share = counts[0] / sum(counts) if sum(counts) >= _LEAST_LOOKUPS else 1.0
+    return share, blocks or facts.tickers.figures(*_DATA)
 
 
 _MOST_WRITE_AMPLIFICATION = 10.0
 """RocksDB's Tuning Guide: leveled stores reach 10 to 30; a store of few levels has less."""
 
 _NO_FLUSH = "nothing was flushed while the metrics were told: give those of a busier minute"
+_WHY_STALLED = "that writers waited is told by metrics, what for only by a log: {log}"
 _LEAST_FLUSHES = 10
 _SMALL_FLUSH = 0.25
 _FORCED = {
@@ -542,9 +538,6 @@ def _of_stalls(rule: Rule) -> Rule:
             raise Unjudged(naming(_WHY_STALLED, log=facts.stalls.unknown))
 
     return rule(judge)
-
-
-_WHY_STALLED = "that writers waited is told by metrics, what for only by a log: {log}"
 
 
 @Rule(

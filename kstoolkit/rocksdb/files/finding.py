@@ -217,7 +217,7 @@ def other_folders_of(folder: Path) -> OtherFolders:
 
     Without the folder that has the WAL, newer rows would be missing without a sign: that is raised.
     """
-    wal_dir = _store_option(folder, "wal_dir")
+    wal_dir = store_option(folder, "wal_dir")
     tables, told_wal = _folders_in_log(folder)
     # Where no wal_dir is set, the log names the store's own folder, as it was called then.
     own = {told_wal} if told_wal and (not wal_dir or tables == [told_wal]) else set()
@@ -232,7 +232,7 @@ def other_folders_of(folder: Path) -> OtherFolders:
 
 def log_folder(folder: Path) -> Path | None:
     """Return the ``db_log_dir`` of a store; None if its log lies in its own folder."""
-    told = _store_option(folder, "db_log_dir")
+    told = store_option(folder, "db_log_dir")
     return Path(told) if told else None
 
 
@@ -253,7 +253,7 @@ def logs_of(folder: Path, elsewhere: Path) -> list[str]:
     return [each for each in names if each in there] or (list(there) if alone else names)
 
 
-def _store_option(folder: Path, name: str) -> str:
+def store_option(folder: Path, name: str) -> str:
     """Return an option of the store as a whole, as its newest OPTIONS file has it; or nothing."""
     for file in option_files(folder):
         with suppress(FileNotFoundError, FormatError):  # a newer one took its place; it is none

@@ -96,10 +96,6 @@ class _Piece(NamedTuple):
     payload: bytes
     is_torn: bool
 
-    @property
-    def end(self) -> int:
-        return self.at + _HEADER_BYTES + len(self.payload)
-
 
 def _pieces(path: Path) -> Iterator[_Piece]:
     base = 0
@@ -135,7 +131,8 @@ def _records_in(path: Path) -> Iterator[bytes]:
 
 def _append_record(path: Path, payload: bytes) -> None:
     """Write one more record behind the last one of a whole file that nobody else writes to."""
-    end = max((piece.end for piece in _pieces(path) if not piece.is_torn), default=0)
+    whole = (each for each in _pieces(path) if not each.is_torn)
+    end = max((each.at + _HEADER_BYTES + len(each.payload) for each in whole), default=0)
     with path.open("r+b") as file:
         file.truncate(end)  # what was set aside behind it
         file.seek(end)

@@ -28,8 +28,7 @@ class Place:
     @property
     def is_fleeting(self) -> bool:
         """Whether what lies there is gone with the machine, or is tidied away by it."""
-        in_memory = self.file_system in {"tmpfs", "ramfs"}
-        return in_memory or is_temporary(self.path)
+        return self.file_system in {"tmpfs", "ramfs"} or is_temporary(self.path)
 
 
 def is_temporary(path: Path) -> bool:

@@ -107,12 +107,9 @@ def _counting() -> Options:
     return options
 
 
-def _drawn(
-    folder: Path, ssts: Sequence[Sst], draws: Random
-) -> Iterator[tuple[bytes, bytes | None]]:
+def _drawn(folder: Path, ssts: Sequence[Sst], draws: Random) -> Iterator[tuple[bytes, bytes]]:
     """Yield spans of keys: a block that is drawn, and some behind it."""
-    weights = [each.num_entries for each in ssts]
-    places = sorted(draws.choices(range(len(ssts)), weights, k=_DRAWN))
+    places = sorted(draws.choices(range(len(ssts)), [each.num_entries for each in ssts], k=_DRAWN))
     for place in dict.fromkeys(places):
         ends = [b"", *index_keys(folder / ssts[place].name)]
         for _ in range(places.count(place)):
@@ -121,13 +118,12 @@ def _drawn(
             yield start, ends[min(at + _BLOCKS_READ, len(ends) - 1)] + b"\0"
 
 
-def _share(store: Rdict, options: Options, start: bytes, end: bytes | None) -> float | None:
+def _share(store: Rdict, options: Options, start: bytes, end: bytes) -> float | None:
     """Return which share of the entries between two keys is alive; None if there are none."""
     before, how = _skipped(options), ReadOptions()
     how.set_total_order_seek(v=True)
     how.fill_cache(False)  # type: ignore[call-arg]  # noqa: FBT003 - not as its stub says
-    if end is not None:
-        how.set_iterate_upper_bound(end)
+    how.set_iterate_upper_bound(end)
     rows, alive = store.iter(how), 0
     rows.seek(start)
     while rows.valid():

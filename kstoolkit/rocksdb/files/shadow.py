@@ -364,11 +364,7 @@ class Shadow:
     """
 
     def __init__(
-        self,
-        original: Path,
-        *,
-        scratch: str | os.PathLike[str] | None = None,
-        others: Sequence[Path] = (),
+        self, original: Path, *, scratch: str | os.PathLike[str] | None, others: Sequence[Path] = ()
     ) -> None:
         folder = new_scratch_folder(scratch)
         self.path = folder.path

@@ -40,13 +40,7 @@ from kstoolkit.rocksdb.lab.results import (
     trial_of,
     work_by_level,
 )
-from kstoolkit.rocksdb.lab.workloads import (
-    BATCH_ROWS,
-    REPLAYED,
-    Workload,
-    chosen_profiles,
-    keep_rows,
-)
+from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload, chosen_profiles, keep_rows
 from kstoolkit.rocksdb.log.storelog import read_log
 
 if TYPE_CHECKING:
@@ -203,11 +197,8 @@ class _Child:
 
     def close(self) -> None:
         """End the process, however it stands."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
+        with self._process:  # whose end closes its pipes, and is waited for
+            self._process.kill()
         self._errors.close()
 
     def _messages(self) -> Iterator[dict[str, Any]]:
@@ -418,14 +409,13 @@ def _kept(
     path = place / "rows.arrow"
     rows = _unless_cancelled(workload.rows, listener)
     ends = workload.was.asked if workload.was else ()
-    writes = keep_rows(rows, path, disk_bytes=disk_bytes, ends=ends)
-    return replace(workload, writes=writes), path
+    return replace(workload, writes=keep_rows(rows, path, disk_bytes=disk_bytes, ends=ends)), path
 
 
 def _unless_cancelled(rows: Iterable[Row], listener: Listener) -> Iterator[Row]:
     """Yield the rows, and look now and then whether the listener wants no more of them."""
     for number, row in enumerate(rows):
-        if number % BATCH_ROWS == 0 and listener.is_cancelled():
+        if number % 1_000 == 0 and listener.is_cancelled():
             message = "The comparison was cancelled before its first trial."
             raise TrialCancelled(message)
         yield row

@@ -165,13 +165,10 @@ class Trial(Record):
         return f"{what} {times:.2f} times what was: {why}" if abs(times - 1) > _FAR else None
 
     def __repr__(self) -> str:
+        told = {kind: getattr(self, f"{kind}_amplification") for kind in ("write", "read", "space")}
         amplified = ", ".join(
-            f"{name} {'unknown' if value is None else format(value, '.2f')}"
-            for name, value in (
-                ("write", self.write_amplification),
-                ("read", self.read_amplification),
-                ("space", self.space_amplification),
-            )
+            f"{kind} {'unknown' if value is None else format(value, '.2f')}"
+            for kind, value in told.items()
         )
         stopped = f", stopped by {self.stopped_by}" if self.stopped_by else ""
         return (
@@ -325,8 +322,7 @@ def trial_of(profile: str, seen: Watched) -> Trial:
     figures: dict[str, Any] = dict(seen.end)
     live_bytes = figures["live_bytes"]
     for name, above in (("", figures["sst_bytes"]), ("peak_", seen.peak_disk_bytes)):
-        known = above and live_bytes
-        figures[f"{name}space_amplification"] = above / live_bytes if known else None
+        figures[f"{name}space_amplification"] = above / live_bytes if above and live_bytes else None
     for part in ("memtable_bytes", "block_cache_bytes", "table_readers_bytes"):
         figures[f"peak_{part}"] = max(each[part] for each in seen.moments)
     whys = _WHY | ({"space_amplification": _NOTHING_FLUSHED} if live_bytes else {})

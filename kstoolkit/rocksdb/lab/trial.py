@@ -29,6 +29,7 @@ from rocksdict import Rdict
 
 from kstoolkit.errors import KstoolkitError
 from kstoolkit.rocksdb.faults import translated
+from kstoolkit.rocksdb.files.damage import rows_of
 from kstoolkit.rocksdb.lab.workloads import AskedKeys, Workload, generated, kept_rows
 from kstoolkit.rocksdb.profiles.profile import Profile
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-    from rocksdict import Options, ReadOptions, WriteOptions
+    from rocksdict import Options, WriteOptions
 
     from kstoolkit.rocksdb.lab.workloads import Operations
 
@@ -47,9 +48,6 @@ class _Latencies:
 
     parts: list[NDArray[np.int64]] = field(default_factory=list)
     asked: int = 0
-
-    def add(self, times_ns: NDArray[np.int64]) -> None:
-        self.parts.append(times_ns)
 
     @property
     def total_s(self) -> float:
@@ -88,7 +86,7 @@ class _Meter:
             else:
                 put(key, value, options)
             times.append(now())
-        self.puts.add(np.ediff1d(times))
+        self.puts.parts.append(np.diff(times))
         self.writes += len(batch.keys)
         self.deletes += batch.values.count(None)
         self.user_bytes += sum(map(len, batch.keys)) + sum(len(v) for v in batch.values if v)
@@ -96,13 +94,12 @@ class _Meter:
     def ask(self, store: Rdict, keys: Sequence[bytes]) -> None:
         """Get some keys, one after the other."""
         answers: list[bytes | None] = []
-        times = np.empty(len(keys) + 1, np.int64)
-        times[0] = perf_counter_ns()
-        for place, key in enumerate(keys, 1):
+        times = [perf_counter_ns()]
+        for key in keys:
             answers.append(store.get(key))
-            times[place] = perf_counter_ns()
+            times.append(perf_counter_ns())
         if keys:
-            self.asks.add(np.diff(times))
+            self.asks.parts.append(np.diff(times))
         sizes = [len(k) + len(v) for k, v in zip(keys, answers, strict=True) if v is not None]
         self.gets += len(keys)
         self.gets_found += len(sizes)
@@ -167,7 +164,6 @@ def _moment_now(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]
     levels = np.array([each["level"] for each in files], np.int64)
     sizes = np.array([each["size"] for each in files], np.int64)
     counts = np.bincount(levels)  # up to the last level that has any
-    sums = [int(sizes[levels == level].sum()) for level in range(len(counts))]
     return {
         "writes": meter.writes,
         "user_bytes": meter.user_bytes,
@@ -178,7 +174,7 @@ def _moment_now(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]
         "pending_compaction_bytes": _number_of(store, "estimate-pending-compaction-bytes"),
         "stall_ms": tickers.count("stall.micros") / 1e3,
         "level_files": counts.tolist(),
-        "level_bytes": sums,
+        "level_bytes": [int(sizes[levels == level].sum()) for level in range(len(counts))],
         "memtable_bytes": _number_of(store, "size-all-mem-tables"),
         "block_cache_bytes": _number_of(store, "block-cache-usage"),
         "block_cache_pinned_bytes": _number_of(store, "block-cache-pinned-usage"),
@@ -188,19 +184,14 @@ def _moment_now(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]
     }
 
 
-def _content(store: Rdict, options: ReadOptions) -> dict[str, Any]:
+def _content(store: Rdict) -> dict[str, Any]:
     """Return how much can be read from the store, and its hash."""
     digest = hashlib.sha256()
     rows = size = 0
-    cursor = store.iter(options)  # under a prefix extractor, none but these see every row
-    cursor.seek_to_first()
-    while cursor.valid():
-        key, value = cursor.key(), cursor.value()
+    for key, value in rows_of(store):
         digest.update(b"%d %d " % (len(key), len(value)) + key + value)
         rows += 1
         size += len(key) + len(value)
-        cursor.next()
-    cursor.status()
     return {"live_rows": rows, "live_bytes": size, "content_sha256": digest.hexdigest()}
 
 
@@ -321,7 +312,7 @@ class _TriedStore:
         found = _HIGH_WATER.search(status.read_text(encoding="ascii")) if status.exists() else None
         return {
             **figures,
-            **_content(self.store, self.profile.read_options()),
+            **_content(self.store),
             "finished": finished,
             "settled": settled,
             "settle_s": settle_s,
@@ -334,8 +325,7 @@ class _TriedStore:
         asked = AskedKeys(seed=self.workload.seed, absent_share=self.workload.absent_share)
         options = self.profile.write_options()
         due = 0.0
-        batches = kept_rows(Path(self.rows)) if self.rows else generated(self.workload)
-        for batch in batches:
+        for batch in kept_rows(Path(self.rows)) if self.rows else generated(self.workload):
             if _told_to_stop():
                 return False
             self.meter.write(self.store, batch, options)
@@ -391,8 +381,7 @@ class _TriedStore:
     def _tell_moment(self) -> None:
         self.told = perf_counter()
         at_ms = round((self.told - self.began) * 1e3)
-        figures = _moment_now(self.store, self.options, self.meter)
-        _tell({"moment": {"at_ms": at_ms} | figures})
+        _tell({"moment": {"at_ms": at_ms} | _moment_now(self.store, self.options, self.meter)})
 
 
 def main() -> None:

@@ -341,8 +341,7 @@ def chosen_profiles(given: Sequence[str | Profile], engine: str | None = None) -
     if engine is not None:
         found = [each.on(engine) if each.base == ROCKSDB else each for each in found]
     named = [
-        each if each.name else each.changed(name=f"profile {number}")
-        for number, each in enumerate(found, 1)
+        each if each.name else each.changed(name=f"profile {n}") for n, each in enumerate(found, 1)
     ]
     names = [each.name for each in named]
     if not names:

@@ -15,22 +15,14 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kstoolkit.records import Record, Records, Source, counted, of_source
-from kstoolkit.rocksdb.log.lines import (
-    NO_ZONE,
-    Event,
-    event_of,
-    list_in,
-    number_in,
-    of_micros,
-    text_in,
-)
+from kstoolkit.rocksdb.log.lines import NO_ZONE, event_of, list_in, number_in, of_micros, text_in
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from kstoolkit.rocksdb.log.lines import LogLine
+    from kstoolkit.rocksdb.log.lines import Event, LogLine
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -71,10 +63,10 @@ class BackgroundJob(Record):
 
 def _job_figures(job: JobEvents) -> dict[str, Any]:
     """Return, by name, what the records of all kinds have of a job; each kind has reasons."""
-    ended = None if job.failed else of_micros(number_in(job.finished, "time_micros"))
+    ended = None if job.failed else number_in(job.finished, "time_micros")
     return {
         "at": of_micros(number_in(job.started, "time_micros")),
-        "finished_at": ended,
+        "finished_at": of_micros(ended),
         "status": job.status,
         "wasted_bytes": job.wasted_bytes,
         "column_family": job.column_family,
@@ -129,8 +121,9 @@ class Flush(BackgroundJob):
         """Build the record of what was logged of a job."""
         renamed = "total_num_input_entries"  # by RocksDB 10.4
         entries = "num_entries" if "num_entries" in job.started else renamed
+        reason = "Recovery" if job.kind == "recovery" else text_in(job.started, "flush_reason")
         values = _job_figures(job) | {
-            "reason": "Recovery" if job.recovers else text_in(job.started, "flush_reason"),
+            "reason": reason,
             "num_memtables": number_in(job.started, "num_memtables"),
             "num_entries": number_in(job.started, entries),
             "num_deletes": number_in(job.started, "num_deletes"),
@@ -220,9 +213,7 @@ class Compaction(BackgroundJob):
         return cls(**values, store=job.store, unknown=job.why_unknown(values))
 
     @classmethod
-    def of_move(
-        cls, event: Event, column_family: str | None, store: str | None = None
-    ) -> Compaction:
+    def of_move(cls, event: Event, column_family: str | None, store: str | None) -> Compaction:
         """Build the record of a ``trivial_move`` event."""
         files, size = number_in(event, "files"), number_in(event, "total_files_size")
         at = of_micros(number_in(event, "time_micros"))
@@ -318,11 +309,6 @@ class JobEvents:
         return self.written_bytes if told is None else told
 
     @property
-    def recovers(self) -> bool:
-        """Whether it is the replay of a write-ahead log."""
-        return self.kind == "recovery"
-
-    @property
     def duration_ms(self) -> float | None:
         """How long it took: as it says, else from its first event to its last."""
         lasted = self.lasted_micros
@@ -338,10 +324,9 @@ class JobEvents:
         properties = event.get("table_properties")
         if isinstance(properties, dict):
             self.compression = text_in(properties, "compression")
-        size = number_in(event, "file_size")
         self.column_family = text_in(event, "cf_name") or self.column_family
         self.num_files = (self.num_files or 0) + 1
-        self.written_bytes = (self.written_bytes or 0) + (size or 0)
+        self.written_bytes = (self.written_bytes or 0) + (number_in(event, "file_size") or 0)
 
     def why_unknown(self, values: dict[str, Any]) -> dict[str, str]:
         """Return why each value that is None is unknown."""
@@ -400,7 +385,7 @@ class _Joined:
     def abandon(self) -> Iterator[Flush | Compaction]:
         """Yield what never ended."""
         for job in self._running.values():
-            if not job.recovers or job.num_files:
+            if job.kind != "recovery" or job.num_files:
                 yield job.record()
         self._running.clear()
         self._families.clear()
@@ -408,8 +393,7 @@ class _Joined:
 
     def _note_family(self, text: str, family: str) -> None:
         self._last_family = family
-        match = _JOB.match(text)
-        if match is None:
+        if not (match := _JOB.match(text)):
             return
         number = int(match[1])
         if len(self._families) >= _MOST_OPEN:
@@ -466,7 +450,7 @@ class _Joined:
         if kind == "compaction":
             level = number_in(event, "output_level")
             job.status = self._compacted.pop((job.column_family, level), None)
-        if not job.recovers or job.num_files:
+        if kind != "recovery" or job.num_files:
             yield job.record()
 
     def _job(self, number: int | None, kind: str, event: Event) -> JobEvents:
@@ -548,7 +532,8 @@ class Stall(Record):
         message = None if line.continued else _MESSAGE.match(line.text)
         if message is None:
             return None
-        cause, amount = _cause(line.text)
+        found = ((cause, pattern.search(line.text)) for cause, pattern in _CAUSES)
+        cause, amount = next(((each, int(m[1])) for each, m in found if m), (None, None))
         limit, rate = _LIMIT.search(line.text), _RATE.search(line.text)
         values = {
             "at": at,
@@ -576,11 +561,6 @@ class Stall(Record):
 
     def __repr__(self) -> str:
         return f"Stall({time_told(self)}, {self.column_family!r}: {self.sentence})"
-
-
-def _cause(text: str) -> tuple[str | None, int | None]:
-    found = ((cause, pattern.search(text)) for cause, pattern in _CAUSES)
-    return next(((cause, int(match[1])) for cause, match in found if match), (None, None))
 
 
 NO_SPACE, CORRUPTION, IO_ERROR = "no space left", "corruption", "io error"

@@ -23,6 +23,7 @@ import gzip
 import json
 import re
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -32,8 +33,7 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.errors import InputError
 from kstoolkit.moments import EPOCH
 from kstoolkit.records import Record, Source, of_source
-from kstoolkit.rocksdb.files.finding import log_folder, logs_of
-from kstoolkit.rocksdb.files.options import option_files
+from kstoolkit.rocksdb.files.finding import log_folder, logs_of, store_option
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _TIME = r"([0-9]{4})/([0-9]{2})/([0-9]{2})-([0-9]{2}):([0-9]{2}):([0-9]{2})\.([0-9]{6})"
-_HEAD = re.compile(_TIME + r" ([0-9a-fx]{1,32}) ?")
-_LEVEL = re.compile(r"\[(DEBUG|INFO|WARN|ERROR|FATAL|HEADER)\] ?")
+_HEAD = re.compile(_TIME + r" [0-9a-fx]{1,32} ?(?:\[(DEBUG|INFO|WARN|ERROR|FATAL|HEADER)\] ?)?")
 _MESSAGE = re.compile(
     rf"(?P<original>\(Original Log Time {_TIME}\) ?)?"
     r"(?:\[[^\[\]\s]{1,200}:[0-9]{1,9}\] ?)?"  # its place in RocksDB's code
@@ -92,9 +91,9 @@ def lines_of(text: str) -> list[LogLine]:
     >>> lines_of("26/11/21 08:08:24 INFO DAGScheduler: Job 1 finished")
     []
     """
-    head = _HEAD.match(text)
-    if head:
-        return [_of_rocksdb(text[head.end() :], _moment(head.groups()[:7]))]
+    if head := _HEAD.match(text):
+        level = (head[8] or "info").lower()
+        return [_of_message(text[head.end() :], _moment(head.groups()[:7]), level)]
     if _NATIVE_MARK in text:
         return _of_spark(text)
     foreign = _LOG4J_TIME.match(text) or text.startswith('{"ts"')
@@ -106,12 +105,6 @@ def _time_of(text: str) -> datetime | None:
     begins, _ = _begin_and_message(text)
     found = _HEAD.match(begins) or _LOG4J_TIME.match(begins)
     return _moment(found.groups()[:7]) if found else None
-
-
-def _of_rocksdb(rest: str, written: datetime | None) -> LogLine:
-    level = _LEVEL.match(rest)
-    message = rest[level.end() :] if level else rest
-    return _of_message(message, written, level[1].lower() if level else "info")
 
 
 def _of_message(text: str, written: datetime | None, level: str, **more: Any) -> LogLine:
@@ -130,10 +123,9 @@ def _of_spark(text: str) -> list[LogLine]:
         return []
     first, *others = message[mark.end() :].rstrip("\n").split("\n")
     time, store = _LOG4J_TIME.match(begins), _STORE.search(begins)
-    written = _moment(time.groups()[:7]) if time else None
     line = _of_message(
         first,
-        written,
+        _moment(time.groups()[:7]) if time else None,
         _level_name(mark[1]),
         native=True,
         in_utc=bool(time and time[8]),
@@ -231,7 +223,6 @@ _LONGEST_LINE_BYTES = 1 << 20
 """What is kept of a line: RocksDB's own are shorter, and a file without line ends is no log."""
 
 _OLD = r"\.old\.([0-9]{1,20})"
-_LEVEL_OPTION = re.compile(rb"^\s*info_log_level\s*=\s*([A-Z]+)_LEVEL", re.MULTILINE)
 _OF_SPARK = re.compile(r"(?![0-9]+\.log$).+\.log([._-].*)?|(stderr|stdout)([._-].*)?")
 _GZIP = b"\x1f\x8b"
 _LINES_TO_A_TIME = 1_000
@@ -295,11 +286,10 @@ def _unpacked(file: Path) -> BinaryIO:
 
 
 def _rotated(folder: Path, name: str) -> list[Path]:
-    old = re.compile(re.escape(name) + _OLD)
     numbered = [
         (int(match[1]), file)
         for file in folder.iterdir()
-        if (match := old.fullmatch(file.name)) and file.is_file()
+        if (match := re.fullmatch(re.escape(name) + _OLD, file.name)) and file.is_file()
     ]
     newest = [folder / name] if (folder / name).is_file() else []
     return [file for _, file in sorted(numbered)] + newest
@@ -345,12 +335,8 @@ def _first_time(file: Path) -> str:
 
 def logged_level(folder: Path) -> str | None:
     """Return the log level that the newest OPTIONS file of a folder says; None if there is none."""
-    for file in option_files(folder):
-        try:
-            match = _LEVEL_OPTION.search(file.read_bytes())
-        except OSError:  # a newer one took its place meanwhile
-            continue
-        return match[1].decode().lower() if match else None
+    with suppress(OSError):
+        return store_option(folder, "info_log_level").removesuffix("_LEVEL").lower() or None
     return None
 
 
@@ -415,7 +401,10 @@ def why_untold(needed: str, files: Sequence[LogFile], options_level: str | None)
     if any(file.forwarded for file in files):
         return f"no line of level {needed.upper()} was handed on; {_SPARK}"
     if options_level is None:
-        return f"the log shows no line of level {needed.upper()}, nor its level; {_way(files)}"
+        is_telling = any(file.rocksdb_version or file.level for file in files)
+        is_empty = not any(file.size_bytes for file in files)
+        way = _SETTER if is_telling or is_empty else _SPARK
+        return f"the log shows no line of level {needed.upper()}, nor its level; {way}"
     if _reaches(options_level, needed):
         return None
     return f"the writer logs at level {options_level.upper()}, which leaves them out; {_SETTER}"
@@ -423,11 +412,6 @@ def why_untold(needed: str, files: Sequence[LogFile], options_level: str | None)
 
 def _reaches(level: str | None, needed: str) -> bool:
     return level in _LEVELS and _LEVELS.index(level) <= _LEVELS.index(needed)
-
-
-def _way(files: Sequence[LogFile]) -> str:
-    told = any(file.rocksdb_version or file.level for file in files)
-    return _SETTER if told or not any(file.size_bytes for file in files) else _SPARK
 
 
 _MOST_OPTIONS = 10_000
@@ -528,7 +512,7 @@ class _LogHead:
     def take(self, line: LogLine) -> bool:
         """Read a line, and return whether it is the first event."""
         if line.continued:
-            self._table_option(_OF_TABLE.match(line.text) if self._of_table else None)
+            self._keep(_OF_TABLE.match(line.text) if self._of_table else None)
             return False
         self._first = self._first or (line if line.written else None)
         self._forwarded |= line.native
@@ -574,19 +558,16 @@ class _LogHead:
         if family:
             self._family = family[1]
         elif table:
-            self._table_option(_OF_TABLE.match(text[table.end() :]))
+            self._keep(_OF_TABLE.match(text[table.end() :]))
         elif option:
-            self._keep(option[1].strip(), option[2].strip())
+            self._keep(option)
         elif text.startswith(_VERSION):
             self._told["rocksdb_version"] = text.removeprefix(_VERSION).strip()
             self._family = None
         elif text.startswith(_COMPILED):
             self._told["compiled"] = text.removeprefix(_COMPILED).strip()
 
-    def _table_option(self, match: re.Match[str] | None) -> None:
-        if match:
-            self._keep(match[1], match[2].strip())
-
-    def _keep(self, name: str, value: str) -> None:
-        if len(self._options) < _MOST_OPTIONS:
-            self._options.append(LoggedOption(self._family, name, value))
+    def _keep(self, option: re.Match[str] | None) -> None:
+        if option and len(self._options) < _MOST_OPTIONS:
+            told = LoggedOption(self._family, option[1].strip(), option[2].strip())
+            self._options.append(told)

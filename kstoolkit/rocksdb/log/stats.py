@@ -19,7 +19,7 @@ from kstoolkit.rocksdb.log.lines import NO_ZONE
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
     from kstoolkit.rocksdb.log.lines import LogLine
@@ -304,7 +304,7 @@ class StallTime(Record):
         )
 
 
-def stall_time(dumps: Iterable[StatsDump], untold: str | None = None) -> StallTime:
+def stall_time(dumps: Sequence[StatsDump], untold: str | None = None) -> StallTime:
     """Return how long writers waited; an uptime that falls tells that the store was opened anew.
 
     ``dumps`` come in the order of the log; ``untold`` is why the log can't tell of any.
@@ -315,9 +315,7 @@ def stall_time(dumps: Iterable[StatsDump], untold: str | None = None) -> StallTi
     """
     lasts: list[StatsDump] = []
     open_now: dict[str | None, int] = {}
-    number = 0
     for dump in dumps:
-        number += 1
         if dump.uptime_s is None or dump.stalled_s is None:
             continue
         place = open_now.get(dump.store)
@@ -328,13 +326,13 @@ def stall_time(dumps: Iterable[StatsDump], untold: str | None = None) -> StallTi
             lasts.append(dump)
     if not lasts:
         whys = dict.fromkeys(("covered_s", "stalled_s", "stalled_percent"), untold or _NO_DUMP)
-        return StallTime(number, 0, None, None, None, whys)
+        return StallTime(len(dumps), 0, None, None, None, whys)
     covered = sum(dump.uptime_s or 0 for dump in lasts)
     stalled = sum(dump.stalled_s or 0 for dump in lasts)
     if not covered:
         whys = dict.fromkeys(("stalled_s", "stalled_percent"), _NO_TIME)
-        return StallTime(number, len(lasts), covered, None, None, whys)
-    return StallTime(number, len(lasts), covered, stalled, 100 * stalled / covered)
+        return StallTime(len(dumps), len(lasts), covered, None, None, whys)
+    return StallTime(len(dumps), len(lasts), covered, stalled, 100 * stalled / covered)
 
 
 _NO_FLUSH = "no flush ended in the span"
@@ -391,8 +389,7 @@ def write_amplification(
     _check_aware(since, until)
     figures = [each.name for each in fields(WriteAmplification) if each.name != "unknown"]
     if untold:
-        nothing = dict.fromkeys(figures)
-        return WriteAmplification(**nothing, unknown=dict.fromkeys(figures, untold))
+        return WriteAmplification(**dict.fromkeys(figures), unknown=dict.fromkeys(figures, untold))
     ended = [each for each in done if _ended_within(each, since, until)]
     flushes = [each for each in ended if isinstance(each, Flush)]
     merges = [each for each in ended if isinstance(each, Compaction) and not each.moved]
@@ -414,7 +411,5 @@ def _check_aware(*times: datetime | None) -> None:
 
 
 def _ended_within(job: Flush | Compaction, since: datetime | None, until: datetime | None) -> bool:
-    ended = job.finished_at
-    if ended is None:
-        return False
-    return (since is None or ended >= since) and (until is None or ended < until)
+    end = job.finished_at
+    return end is not None and (since is None or since <= end) and (until is None or end < until)

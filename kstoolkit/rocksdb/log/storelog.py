@@ -13,9 +13,6 @@ from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.rocksdb.log.jobs import Compaction, Flush, LoggedError, LogRows, Stall, jobs
 from kstoolkit.rocksdb.log.lines import (
     NO_ZONE,
-    LogFile,
-    LoggedOption,
-    LogLine,
     WriterClock,
     lines_of,
     log_file,
@@ -24,14 +21,7 @@ from kstoolkit.rocksdb.log.lines import (
     text_lines,
     why_untold,
 )
-from kstoolkit.rocksdb.log.stats import (
-    StallTime,
-    StatsDump,
-    WriteAmplification,
-    stall_time,
-    stats_dumps,
-    write_amplification,
-)
+from kstoolkit.rocksdb.log.stats import stall_time, stats_dumps, write_amplification
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -40,6 +30,8 @@ if TYPE_CHECKING:
     from datetime import timedelta, tzinfo
 
     from kstoolkit.moments import Moment
+    from kstoolkit.rocksdb.log.lines import LogFile, LoggedOption, LogLine
+    from kstoolkit.rocksdb.log.stats import StallTime, StatsDump, WriteAmplification
 
 LogEvent = Flush | Compaction | Stall | LoggedError
 """What a log tells of; each has ``at``, ``kind`` and ``sentence``."""
@@ -165,8 +157,7 @@ class StoreLog(Record):
         ConfigurationError
             If a time has no zone.
         """
-        shown = self.level in {"debug", "info"}
-        untold = None if shown else self._untold("info")
+        untold = None if self.level in {"debug", "info"} else self._untold("info")
         return write_amplification(self._kept(self._jobs()), untold, since=since, until=until)
 
     def summed_up(self) -> dict[str, Any]:

@@ -91,12 +91,7 @@ class PodMemory(Record):
 
 
 def pod_memory(
-    needed_bytes: int | str,
-    instances: int,
-    pod: str | int,
-    heap: str | int,
-    *,
-    reserve: str | int | None,
+    needed: int | str, instances: int, pod: str | int, heap: str | int, *, reserve: str | int | None
 ) -> PodMemory:
     """Return what a pod has for so many RocksDB: what they need, or why that is unknown."""
     limit, xmx = parse_bytes(pod), parse_bytes(heap)
@@ -111,9 +106,9 @@ def pod_memory(
         message = f"A pod of {format_bytes(limit)} has nothing left for RocksDB: {of_java}."
         raise ConfigurationError(message, hint="Give the pod more, or Java a smaller heap.")
     bounded_memory(bound, instances)  # refuses what is too little for so many
-    whys = {_NEEDED: needed_bytes} if isinstance(needed_bytes, str) else {}
-    needed = None if isinstance(needed_bytes, str) else needed_bytes
-    return PodMemory(limit, xmx, beside, left, bound, needed, instances, java=java, unknown=whys)
+    whys = {_NEEDED: needed} if isinstance(needed, str) else {}
+    known = None if isinstance(needed, str) else needed
+    return PodMemory(limit, xmx, beside, left, bound, known, instances, java=java, unknown=whys)
 
 
 OF_BYTES = {"write_buffer_size": 1 << 20, "block_cache_bytes": 1 << 20}

@@ -54,7 +54,6 @@ def _entry_stats(handle: Rdict) -> str:
 _PROC = Path("/proc")
 _LINE = re.compile(r"^(Rss|Pss):\s+(\d+) kB$", re.MULTILINE)
 _STATUS = re.compile(r"^VmRSS:\s+(\d+) kB$", re.MULTILINE)
-_KIB = 1024
 _NO_PROC = "this system has no /proc"
 _FORBIDDEN = "only the process's own user may read its smaps_rollup"
 
@@ -102,7 +101,7 @@ def process_memory(pid: int | None = None) -> ProcessMemory:
     found = _STATUS.search(status)
     rolled = _rolled_up(_PROC / str(name) / "smaps_rollup")
     if rolled is None:
-        rss = int(found[1]) * _KIB if found else None
+        rss = int(found[1]) << 10 if found else None
         why = {"pss_bytes": _FORBIDDEN} | ({} if found else {"rss_bytes": "it has no memory left"})
         return ProcessMemory(name, rss, None, why)
     return ProcessMemory(name, rolled["Rss"], rolled["Pss"])
@@ -114,7 +113,7 @@ def _rolled_up(path: Path) -> dict[str, int] | None:
         text = path.read_text(encoding="utf-8")
     except OSError:
         return None
-    found = {name: int(kib) * _KIB for name, kib in _LINE.findall(text)}
+    found = {name: int(kib) << 10 for name, kib in _LINE.findall(text)}
     return found if {"Rss", "Pss"} <= found.keys() else None
 
 

@@ -16,6 +16,7 @@ Writes stop while ``max_write_buffer_number`` wait to be flushed, beside a new o
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 _HANDLE_BYTES = 8  # offset and size of a block, as variable-length numbers
-_BITS = 8
 _INSIDE = "inside the block cache"
 _ABOUT = ", about"
 _PINNED = "pinned by iterators"
@@ -186,7 +186,7 @@ def _filter_term(profile: Profile, given: _Given) -> MemoryTerm:
     bits = profile.bloom_bits_per_key
     if bits == 0:
         return _term("filter blocks", "no filter", origin, 0, given.instances)
-    each = None if bits is None or given.keys is None else round(given.keys * bits / _BITS)
+    each = None if bits is None or given.keys is None else round(given.keys * bits / 8)
     why = "keys is not given" if given.keys is None else _why(profile, "bloom_bits_per_key")
     formula = "keys x bloom_bits_per_key / 8, at most"
     return _term("filter blocks", formula, origin, each, given.instances, why=why)
@@ -212,8 +212,7 @@ def _pinned_term(profile: Profile, given: _Given, *, is_bound: bool = False) -> 
         why = "iterators is not given"
     elif None not in {size, files, levels, memtable, number}:
         each = given.iterators * (size * (files + levels - 1) + memtable * (number + 1))
-    origin = given.origin(*names)
-    return _term(_PINNED, formula, origin, each, given.instances, why=why)
+    return _term(_PINNED, formula, given.origin(*names), each, given.instances, why=why)
 
 
 def _inside(
@@ -526,9 +525,7 @@ def logged_memory(options: Iterable[LoggedOption]) -> LoggedMemory:
         elif each.name == "write_buffer_manager":
             manager = each.value
     having = {
-        name: told
-        for name, told in families.items()
-        if told.get("block_cache", "0") not in _NO_CACHE
+        cf: told for cf, told in families.items() if told.get("block_cache", "0") not in _NO_CACHE
     }
     is_told = all(told.get("capacity", "").isdecimal() for told in having.values())
     return LoggedMemory(having if is_told else {}, manager)
@@ -724,7 +721,6 @@ def plans_in_all(plans: Sequence[MemoryPlan], lost: Mapping[str, str] | None = N
 
 
 def _term_in_all(each: list[MemoryTerm]) -> MemoryTerm:
-    """Return a term of all stores."""
     users = Counter(address for term in each for address in term.objects)
     common = {address: number for address, number in users.items() if number > 1}
     objects = {name: size for term in each for name, size in term.objects.items()}
@@ -736,7 +732,6 @@ def _term_in_all(each: list[MemoryTerm]) -> MemoryTerm:
     each_bytes = _the_same(term.each_bytes for term in each) if shared or not once else None
     if each_bytes is None:
         whys.setdefault("each_bytes", _DIFFERS)
-    parts = sum((Counter(term.parts) for term in each), Counter[str]())
     told = [
         f"{address} of {number} stores {'counts once' if objects[address] else 'may allow less'}"
         for address, number in common.items()
@@ -750,7 +745,7 @@ def _term_in_all(each: list[MemoryTerm]) -> MemoryTerm:
         total,
         shared,
         source=each[0].source,
-        parts=dict(parts),
+        parts=dict(sum((Counter(term.parts) for term in each), Counter[str]())),
         objects=objects,
         is_inferred=any(term.is_inferred for term in each),
         unknown=whys,
@@ -808,15 +803,12 @@ def _change_of(option: str, plan: MemoryPlan, limit_bytes: int) -> MemoryChange 
     """Return the largest value of an option, by its step, under which a plan fits."""
     profile, step = plan.given["profile"], _STEPS[option]
     before = getattr(profile, option)
-    none = _LEAST[option] // step - 1
-    low, high = none, max((before or 0) // step, none)
-    while low < high:  # the largest number of steps that fits lies from low to high
-        middle = (low + high + 1) // 2
-        tried = profile.changed(**{option: middle * step})
-        fits = plan.under(tried).total_bytes <= limit_bytes
-        low, high = (middle, high) if fits else (low, middle - 1)
-    if low == none:
-        return None
-    changed = profile.changed(**{option: low * step})
-    total = plan.under(changed).total_bytes
-    return MemoryChange(option, before, low * step, total, changed)
+
+    def change(steps: int) -> MemoryChange:
+        changed = profile.changed(**{option: steps * step})
+        total = plan.under(changed).total_bytes
+        return MemoryChange(option, before, steps * step, total, changed)
+
+    tried = range(_LEAST[option] // step, (before or 0) // step + 1)
+    fitting = bisect_right(tried, limit_bytes, key=lambda steps: change(steps).total_bytes)
+    return change(tried[fitting - 1]) if fitting else None

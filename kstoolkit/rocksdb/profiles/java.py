@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionPlace
@@ -78,12 +78,11 @@ def _to_set(profile: OptionSet) -> dict[str, Any]:
     return values
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     """A statement of Java, and why it is there."""
 
     code: str
-    why: str = ""
+    why: str
 
 
 @dataclass(slots=True)

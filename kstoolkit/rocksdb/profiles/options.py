@@ -164,8 +164,7 @@ class Left:
 
 
 def _option(place: OptionPlace, default: Any, least: float = 0, **more: Any) -> Any:
-    option = Option(place, default, least, **more)
-    return field(default=Left(default), metadata={"option": option})
+    return field(default=Left(default), metadata={"option": Option(place, default, least, **more)})
 
 
 _store = partial(_option, OptionPlace.STORE)
@@ -357,7 +356,7 @@ class OptionSet:
     given: tuple[str, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        passed = {name: getattr(self, name) for name in OPTIONS}
+        passed = self.options()
         given = tuple(name for name, value in passed.items() if not isinstance(value, Left))
         object.__setattr__(self, "given", given)
         for name in OPTIONS.keys() - set(given):
@@ -620,16 +619,11 @@ def _found(file: Path, column_family: str) -> dict[str, Any]:
     sections = parse_options(_text(file))
     version = option_in(sections, "Version", "rocksdb_version") or "an unknown version"
     entries = _entries(sections, column_family, file)
-    values: dict[str, Any] = {}
-    unknown: dict[str, str] = {}
-    for name, option in OPTIONS.items():
-        value, why = _value(name, option, entries, version)
-        values[name] = Left(value)
-        if why:
-            unknown[name] = why
+    told = {name: _value(name, option, entries, version) for name, option in OPTIONS.items()}
+    values: dict[str, Any] = {name: Left(value) for name, (value, _) in told.items()}
+    unknown = {name: why for name, (_, why) in told.items() if why}
     purpose = f"What RocksDB {version} was given for {column_family!r}, by {file.name}."
-    told = {"name": file.absolute().parent.name, "purpose": purpose, "unknown": unknown}
-    return values | told
+    return values | {"name": file.absolute().parent.name, "purpose": purpose, "unknown": unknown}
 
 
 def _options_file(path: Path) -> Path:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from kstoolkit.errors import ConfigurationError, guessed
+from kstoolkit.errors import ConfigurationError, check_known
 from kstoolkit.rocksdb.profiles.options import ROCKSDB, Left, OptionSet
 from kstoolkit.units import check_whole, format_bytes
 
@@ -93,12 +93,9 @@ def told_to(engine: str, profile: OptionSet) -> dict[str, Any]:
         given |= values.keys() - (_VARIES - _SET_BY[profile.base].keys())
     elif profile.base not in ENGINES:
         given |= values.keys() - _VARIES
-    own = left_by(engine, profile)
-    return {
-        name: value
-        for name, value in values.items()
-        if name in given and value is not None and value != own[name]
-    }
+    left = left_by(engine, profile)
+    told = {name: value for name, value in values.items() if name in given and value is not None}
+    return {name: value for name, value in told.items() if value != left[name]}
 
 
 def left_by(engine: str, profile: OptionSet) -> dict[str, Any]:
@@ -160,7 +157,6 @@ def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
     check_whole("total_bytes", total_bytes, least=0, hint=such)
     check_whole("stores", stores, least=1, hint=such)
     whose = "one store" if stores == 1 else f"{stores} stores together"
-    memtables_bytes = total_bytes // 2
     size = min(total_bytes // (4 * stores), _LARGEST_MEMTABLE_BYTES)
     if size < _LEAST_MEMTABLE_BYTES:
         least = format_bytes(4 * stores * _LEAST_MEMTABLE_BYTES)
@@ -177,7 +173,7 @@ def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
                 "block_cache_bytes": (total_bytes, _ONE_CACHE),
                 "block_cache_shared": (True, _ONE_CACHE),
                 "high_pri_pool_ratio": (0.1, _ONE_CACHE),
-                "write_buffer_manager_bytes": (memtables_bytes, _ONE_BUDGET),
+                "write_buffer_manager_bytes": (total_bytes // 2, _ONE_BUDGET),
                 "write_buffer_manager_in_cache": (True, _ONE_BUDGET),
                 "write_buffer_size": (
                     size >> 20 << 20 or size,  # whole MiB where it has some, as Spark takes them
@@ -290,10 +286,7 @@ def named_options(
     if name == "bounded_memory":
         total = _TOTAL_BYTES if total_bytes is None else total_bytes
         return bounded_options(total, 1 if stores is None else stores)
-    if name not in PRESET_NAMES:
-        guess = guessed(str(name), PRESET_NAMES)
-        message = f"There is no profile {name!r}."
-        raise ConfigurationError(message, hint=f"{guess}There are: {', '.join(PRESET_NAMES)}.")
+    check_known("profile", name, PRESET_NAMES)
     if total_bytes is not None or stores is not None:
         message = f"The profile {name!r} takes no size and no number of stores."
         raise ConfigurationError(message, hint="Only bounded_memory does: leave them out.")

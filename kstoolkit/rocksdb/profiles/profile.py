@@ -256,8 +256,7 @@ class Profile(OptionSet, Viewed):
         return pd.DataFrame(rows, columns=columns, dtype=object)
 
     def __repr__(self) -> str:
-        name = {"name": self.name} if self.name else {}
-        shown = name | self.changes() | self.settings()
+        shown = ({"name": self.name} if self.name else {}) | self.changes() | self.settings()
         told = [f"{each}={value!r}" for each, value in shown.items() if value is not None]
         unknown = [f"{len(self.unknown)} unknown"] if self.unknown else []
         return f"Profile({', '.join(told + unknown)})"
@@ -380,9 +379,8 @@ def python_source(profile: Profile) -> str:
     options = profile.to_rocksdict()
     reads, writes = profile.read_options(), profile.write_options()
     """
-    told = profile.changes() | profile.settings()
-    quoted = {name: repr(value) for name, value in told.items()}
-    lines = settings_text(quoted, profile.why).splitlines()
+    texts = {name: repr(value) for name, value in (profile.changes() | profile.settings()).items()}
+    lines = settings_text(texts, profile.why).splitlines()
     arguments = "".join(f"    {each}{'' if each.startswith('#') else ','}\n" for each in lines)
     made = f"Profile(\n{arguments})" if arguments else "Profile()"
     return (

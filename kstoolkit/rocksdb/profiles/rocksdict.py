@@ -101,13 +101,11 @@ def write_options(profile: OptionSet) -> WriteOptions:
 
 def _set_objects(options: Options, profile: OptionSet, known: dict[str, Any]) -> None:
     """Set what rocksdict takes as objects, or as calls of a form of their own."""
-    if known.get("prefix_bytes"):
-        options.set_prefix_extractor(SliceTransform.create_fixed_prefix(known["prefix_bytes"]))
-    if known.get("compression_per_level"):
-        levels = [_word("compression_per_level", word) for word in known["compression_per_level"]]
-        options.set_compression_per_level(levels)
-    if known.get("rate_limit_bytes_per_second"):
-        rate = known["rate_limit_bytes_per_second"]
+    if prefix_bytes := known.get("prefix_bytes"):
+        options.set_prefix_extractor(SliceTransform.create_fixed_prefix(prefix_bytes))
+    if levels := known.get("compression_per_level"):
+        options.set_compression_per_level([_word("compression_per_level", word) for word in levels])
+    if rate := known.get("rate_limit_bytes_per_second"):
         options.set_ratelimiter(rate, _REFILL_MICROSECONDS, _FAIRNESS)
     if known.get("statistics"):
         options.enable_statistics()

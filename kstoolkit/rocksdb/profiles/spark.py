@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PREFIX = "spark.sql.streaming.stateStore."
-_PROVIDER = (
-    "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"  # ships with Spark
-)
+_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _SHARED = {
     "block_cache_bytes",
     "block_cache_shared",
@@ -33,7 +31,7 @@ _TOGETHER = (
     "Spark takes it with boundedMemoryUsage alone: one cache for all, which pays for the memtables"
     " and keeps a share for index and filter blocks, with room left"
 )
-_WHY_NOT = SPARK_UNKNOWN | dict.fromkeys(sorted(_SHARED), _TOGETHER)
+_WHY_NOT = SPARK_UNKNOWN | dict.fromkeys(_SHARED, _TOGETHER)
 
 
 @dataclass(frozen=True, slots=True)

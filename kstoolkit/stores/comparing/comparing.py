@@ -127,10 +127,8 @@ def _rank(kind: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return how many of its kind stand before each one."""
     order = np.argsort(kind, kind="stable")
     ordered = kind[order]
-    begins = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
-    lengths = np.diff(begins, append=len(kind))
     rank = np.empty(len(kind), np.int64)
-    rank[order] = np.arange(len(kind)) - np.repeat(begins, lengths)
+    rank[order] = np.arange(len(kind)) - np.searchsorted(ordered, ordered)
     return rank
 
 

@@ -195,9 +195,7 @@ def listed(
     >>> print(*listed("latest", [(b"anna", b"3")], value_serde="json").rows())
     'anna': 3
     """
-    pairs = [(key, value) for key, value in rows]
-    keys, values = (ByteColumn.of([pair[at] for pair in pairs]) for at in (0, 1))
-    part = RowColumns.whole(keys, values)
-    return Readable(
-        NamedRows(name, lambda _: iter([part])), key_serde=key_serde, value_serde=value_serde
-    )
+    pairs = list(rows)
+    part = RowColumns.whole(*(ByteColumn.of([pair[at] for pair in pairs]) for at in (0, 1)))
+    source = NamedRows(name, lambda _: iter([part]))
+    return Readable(source, key_serde=key_serde, value_serde=value_serde)

@@ -16,7 +16,7 @@ from kstoolkit.records import Closing, Viewed
 from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.stores.comparing.sides import ROW, rows_from
 from kstoolkit.stores.rows.readable import SHOWN_ROWS, limited
-from kstoolkit.stores.rows.rows import decoded_rows, json_text, value_text
+from kstoolkit.stores.rows.rows import decoded_rows, in_hex, json_text, value_text
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -78,19 +78,18 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that ``kstoolkit diff --json`` prints."""
-        row, sides = self.row, (self.a, self.b)
-        ends = [each.window_end_ms for each in sides if each and each.window_end_ms is not None]
+        row, sides = self.row, {"a": self.a, "b": self.b}
+        there = [each for each in sides.values() if each is not None]
+        ends = [each.window_end_ms for each in there if each.window_end_ms is not None]
         told = {"change": self.change, "key": row.key, "window_start_ms": row.window_start_ms}
-        told["window_end_ms"] = next(reversed(ends), None)
-        for side, each in zip(_SIDES, sides, strict=True):
-            told[f"timestamp_ms_{side}"] = each and each.timestamp_ms
-        for side, each in zip(_SIDES, sides, strict=True):
-            told[f"value_{side}"] = None if each is None else each.value
+        told["window_end_ms"] = ends[-1] if ends else None
+        for name in ("timestamp_ms", "value"):
+            told |= {f"{name}_{side}": getattr(each, name, None) for side, each in sides.items()}
         told["key_hex"] = row.key_bytes.hex()
-        for side, each in zip(_SIDES, sides, strict=True):
+        for side, each in sides.items():
             raw = None if each is None else each.value_bytes
             told[f"value_hex_{side}"] = None if raw is None else raw.hex()
-        families = [each.family for each in sides if each and "family" in each.beside]
+        families = [each.family for each in there if "family" in each.beside]
         return told | ({"family": families[-1]} if families else {})
 
 
@@ -140,35 +139,16 @@ class DiffBatch:
         return pa.table(columns)
 
 
-def _diff_batch(
-    rows: pa.Table,
-    serdes_a: tuple[Serde, Serde],
-    serdes_b: tuple[Serde, Serde],
-    has_families: tuple[bool, bool] = (False, False),
-) -> DiffBatch:
-    """Return differences of the columns :data:`DIFFERENCES`, decoded."""
-    halves = []
-    for side, serdes, has in zip(_SIDES, (serdes_a, serdes_b), has_families, strict=True):
-        half = rows.select([f"{name}_{side}" for name in ROW.names]).rename_columns(ROW.names)
-        halves.append(decoded_rows(rows_from(half, has_families=has), *serdes))
-    a, b = halves
-    no_a, no_b = a.raw.key.is_null, b.raw.key.is_null
-    change: list[Change] = np.where(no_a, "added", np.where(no_b, "removed", "changed")).tolist()
-    return DiffBatch(a, b, change)
-
-
-def _of_one_type(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
+def _of_one_type(*columns: pa.ChunkedArray) -> list[pa.Array | pa.ChunkedArray]:
     """Return columns as they are if they are of one type, else as text."""
     if len({each.type for each in columns}) == 1:
         return list(columns)
     return [_as_text(each) for each in columns]
 
 
-def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_large_binary(column.type):  # which may be no UTF-8
-        texts = [None if cell is None else cell.hex() for cell in column.to_pylist()]
-        return pa.chunked_array([pa.array(texts, pa.large_string())])
-    return column.cast(pa.large_string())
+def _as_text(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    is_binary = pa.types.is_large_binary(column.type)  # which may be no UTF-8
+    return in_hex(column.combine_chunks()) if is_binary else column.cast(pa.large_string())
 
 
 _LISTED_ROWS = 10
@@ -223,7 +203,7 @@ class StoreDiff(Closing, Viewed):
         self.counts, self.names = counts, names
         self.added, self.removed = counts.added, counts.removed
         self.changed, self.equal = counts.changed, counts.equal
-        self._kept, self._read_by = kept, (serdes_a, serdes_b, has_families)
+        self._kept, self._serdes, self._has_families = kept, (serdes_a, serdes_b), has_families
         self._remove = weakref.finalize(self, folder.remove)
 
     @property
@@ -291,7 +271,18 @@ class StoreDiff(Closing, Viewed):
         nothing = True
         with pa.OSFile(str(self._kept), "rb") as file, pa.ipc.open_stream(file) as stream:
             for block in stream:
-                yield _diff_batch(pa.Table.from_batches([block]), *self._read_by)
+                yield self._read(pa.Table.from_batches([block]))
                 nothing = False
         if nothing:  # which has columns and types, too
-            yield _diff_batch(DIFFERENCES.empty_table(), *self._read_by)
+            yield self._read(DIFFERENCES.empty_table())
+
+    def _read(self, rows: pa.Table) -> DiffBatch:
+        """Return differences of the columns :data:`DIFFERENCES`, decoded."""
+        halves = []
+        for side, serdes, has in zip(_SIDES, self._serdes, self._has_families, strict=True):
+            half = rows.select([f"{name}_{side}" for name in ROW.names]).rename_columns(ROW.names)
+            halves.append(decoded_rows(rows_from(half, has_families=has), *serdes))
+        a, b = halves
+        no_a, no_b = a.raw.key.is_null, b.raw.key.is_null
+        change = np.where(no_a, "added", np.where(no_b, "removed", "changed"))
+        return DiffBatch(a, b, change.tolist())

@@ -11,7 +11,6 @@ import sys
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,6 @@ from kstoolkit.stores.discovery.places import (
     streams_store,
     use_of_streams,
 )
-from kstoolkit.stores.rows.readable import ReadAs
 from kstoolkit.stores.rows.statestore import doubted, recognised_as, recognised_at
 from kstoolkit.stores.spark.checkpoint import Checkpoint, checkpoint_of, spark_place, spark_stores
 from kstoolkit.stores.spark.sparkstore import SparkStore
@@ -112,9 +110,9 @@ class FoundStores(Records[FoundStore]):
         lost: dict[str, dict[str, str]] = {}
         for found in self:
             name = self.name_of(found)
-            for path, view in _views_of(found, keeps_ms):
+            for path, instances in _instances(found, keeps_ms).items():
                 try:
-                    parts.setdefault(name, []).extend(view(told))
+                    parts.setdefault(name, []).extend(_memory(found, path, instances, told))
                 except KstoolkitError as error:
                     lost.setdefault(name, {})[path] = error.message.rstrip(".")
         if not parts and not lost:
@@ -154,35 +152,30 @@ def most_segments(retention_ms: int, interval_ms: int | None) -> int:
     return -(-retention_ms // min(length_ms, interval_ms or length_ms)) + 1
 
 
-def _views_of(
-    found: FoundStore, keeps_ms: int | None
-) -> Iterator[tuple[str, Callable[[dict[str, Any]], list[MemoryParts]]]]:
-    """Yield each RocksDB of a store with what looks into its memory; Spark's all at once."""
-    if found.engine == "spark":
-        yield found.path, partial(_of_spark, found)
-        return
+def _instances(found: FoundStore, keeps_ms: int | None) -> dict[str, int]:
+    """Return as how many each RocksDB of a store counts: the last stands for segments to come."""
     paths = [each.path for each in found.segments] or [found.path]
     more = 0
     if found.segments and keeps_ms is not None and found.engine == "kafka-streams":
         interval_ms = segment_interval_ms(each.start_ms for each in found.segments)
         more = max(most_segments(keeps_ms, interval_ms) - len(paths), 0)
-    for path in paths:
-        yield path, partial(_of_one, path, 1 + (more if path == paths[-1] else 0))
+    return dict.fromkeys(paths, 1) | {paths[-1]: 1 + more}
 
 
-def _of_one(path: str, instances: int, told: dict[str, Any]) -> list[MemoryParts]:
-    with open_store(path, partly=True) as store:
-        store.engine_use = use_of_streams(store)
-        return [store.memory(**told, instances=instances)]
-
-
-def _of_spark(found: FoundStore, told: dict[str, Any]) -> list[MemoryParts]:
-    place = spark_place(real_path(found.path))
+def _memory(
+    found: FoundStore, path: str, instances: int, told: dict[str, Any]
+) -> list[MemoryParts]:
+    """Return what the writer of a RocksDB needs; of those in Spark's checkpoint, of all at once."""
+    if found.engine != "spark":
+        with open_store(path, partly=True) as store:
+            store.engine_use = use_of_streams(store)
+            return [store.memory(**told, instances=instances)]
+    place = spark_place(real_path(path))
     if place is None:
-        message = f"{found.path} is gone."
+        message = f"{path} is gone."
         raise NoStoreError(message)
-    with SparkStore(place, read_as=ReadAs()) as store:
-        return list(store.memory(**told))
+    with SparkStore(place) as snapshots:
+        return list(snapshots.memory(**told))
 
 
 _REPLICA = "replica.json"
@@ -465,8 +458,6 @@ def _with_lock(found: FoundStore, locks: Locks) -> FoundStore:
         return replace(found, estimated_keys=found.num_entries, unknown=found.unknown | unknown)
     folders = [Path(each.path) for each in found.segments] or [Path(found.path)]
     told = [locks.is_locked(folder) for folder in folders]
-    if True in told:
-        return replace(found, is_locked=True)
-    if None in told:
+    if None in told and True not in told:
         return replace(found, unknown=found.unknown | {"is_locked": "the system does not tell"})
-    return replace(found, is_locked=False)
+    return replace(found, is_locked=True in told)

@@ -1,8 +1,4 @@
-"""What is known of a store that was found: what its place and its files say, without opening it.
-
-RocksDB holds a POSIX lock on the file ``LOCK`` of a store that is open. A process that asks and
-then closes the file would drop its own locks on it, if any: so another process asks, and only asks.
-"""
+"""What is known of a store that was found: what its place and its files say, without opening it."""
 
 from __future__ import annotations
 
@@ -256,8 +252,7 @@ def folder_bytes(folder: Path) -> int | None:
 
 def _families(folder: Path) -> list[str]:
     with suppress(NoStoreError, FormatError, OSError):
-        sections = read_options(folder)
-        named = [each.column_family for each in sections if each.kind == "CFOptions"]
+        named = (each.column_family for each in read_options(folder) if each.kind == "CFOptions")
         return [each for each in named if each]
     return []
 

@@ -319,12 +319,8 @@ def _not_rewritten(held: OnDisk) -> int | None:
     """Return the entries in column families that a newer kind of store has taken over."""
     if held.num_entries is None:
         return None
-    live = live_family(held.column_families)
-    return sum(
-        count
-        for family, count in held.num_entries.items()
-        if family in STREAMS_FAMILIES | {DEFAULT} and family != live
-    )
+    older = (STREAMS_FAMILIES | {DEFAULT}) - {live_family(held.column_families)}
+    return sum(count for family, count in held.num_entries.items() if family in older)
 
 
 def _length_ms(starts_ms: Mapping[Path, int]) -> int | None:

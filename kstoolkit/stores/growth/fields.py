@@ -60,9 +60,7 @@ def _as_bytes(column: pa.Array) -> pa.Array:
     """Return a column as Arrow large binary without nulls, each cell what stands for its value."""
     if pt.is_null(column.type):
         return pa.repeat(_scalar(_NULL), len(column))
-    return joined_cells(pa.repeat(_scalar(_THERE), len(column)), _bare(column)).fill_null(
-        _scalar(_NULL)
-    )
+    return joined_cells(_scalar(_THERE), _bare(column)).fill_null(_scalar(_NULL))
 
 
 def _bare(column: pa.Array) -> pa.Array:
@@ -195,8 +193,7 @@ class FieldTally:
         if kind not in self._types:
             self._types.append(kind)
         number = self._types.index(kind).to_bytes(_TAG_BYTES, "little")
-        tag = pa.repeat(_scalar(number), len(columns[names[0]]))
-        return joined_cells(tag, *(cells[name] for name in names))
+        return joined_cells(_scalar(number), *(cells[name] for name in names))
 
 
 Path = tuple[str, ...]
@@ -263,11 +260,10 @@ def key_fields(
 def _paths_in(family: Family, *, times: bool = False) -> dict[str, Path]:
     """Return where the fields of a family's keys are, by name; no windows, and times if asked."""
     found = RowTimes.of(family)
-    hidden = {each.name for each in (found.window,) if each is not None and each.in_key}
-    if not times:
-        hidden |= {each.name for each in (found.time,) if each is not None and each.in_key}
-        if found.window is not None and not found.window.in_key:
-            hidden.add(_SESSION_START)
+    unasked = (found.window,) if times else (found.window, found.time)
+    hidden = {each.name for each in unasked if each is not None and each.in_key}
+    if not times and found.window is not None and not found.window.in_key:
+        hidden.add(_SESSION_START)
     if family.name.endswith(_WITH_INDEX):
         hidden.add(_JOIN_INDEX)  # which of the rows of a key it is
     leaves = [path for path in _leaves(family.key) if path[0] not in hidden]

@@ -216,11 +216,7 @@ def _fields(store: HasRows, by: str | Sequence[str] | None) -> KeyFields | None:
         raise ConfigurationError(message, hint="Leave it out: keys are summed up whole.")
     if by is None and store.read_as.key_serde is not None:
         return None
-    told = store.read_as.column_family
-    mine = [each for each in store.families.values() if not each.is_internal]
-    if told is not None:
-        store.family(told)  # which raises, if there is none
-        mine = [store.families[told]]
+    mine = store.source.wanted
     # One of a join's stores, opened alone, has no families: its own name says what is in it.
     alone = [replace(each, name=store.name) if each.number is None else each for each in mine]
     return key_fields(alone, by)

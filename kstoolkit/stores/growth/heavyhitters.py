@@ -89,24 +89,22 @@ class PrefixTally:
     def __init__(self, *, most_prefixes: int = _MOST_PREFIXES) -> None:
         self.length_bytes = _LONGEST_BYTES
         self._most_prefixes = most_prefixes
-        self._totals: Totals | None = None
+        self._totals = _NOTHING
 
     def add(self, keys: pa.Array, sizes_bytes: NDArray[np.int64]) -> None:
         """Add rows by their keys and sizes."""
         fresh = self._cut(Totals.of(pc.binary_slice(keys, 0, self.length_bytes), sizes_bytes))
-        if self._totals is not None:
-            known = pc.binary_slice(self._totals.keys, 0, self.length_bytes)
-            fresh = Totals.joined([self._totals.regrouped(known), fresh])
-        self._totals = self._cut(fresh)
+        known = self._totals.regrouped(pc.binary_slice(self._totals.keys, 0, self.length_bytes))
+        self._totals = self._cut(Totals.joined([known, fresh]))
 
     @property
     def num_keys(self) -> int:
         """How many prefixes there are."""
-        return 0 if self._totals is None else len(self._totals)
+        return len(self._totals)
 
-    def top(self, count: int) -> Totals | None:
-        """Return the ``count`` prefixes with the most bytes; None if there were no rows."""
-        return None if self._totals is None else self._totals.largest(count)
+    def top(self, count: int) -> Totals:
+        """Return the ``count`` prefixes with the most bytes."""
+        return self._totals.largest(count)
 
     def _cut(self, totals: Totals) -> Totals:
         while len(totals) > self._most_prefixes and self.length_bytes > 1:
@@ -137,13 +135,13 @@ class HeavyHitters:
         self.error_bytes = self.error_rows = 0
         self._most_keys, self._most_key_bytes, self._once = most_keys, most_key_bytes, once
         # The counters are bytes that have fallen; they decide who stays, and are not told.
-        self._kept: tuple[Totals, NDArray[np.int64]] | None = None
+        self._kept, self._counters = _NOTHING, _NOTHING.data_bytes
         self._pending: list[Totals] = []
         self._pending_keys = self._pending_bytes = 0
         self._has_let_go = False
 
     def add(self, keys: pa.Array, sizes_bytes: NDArray[np.int64]) -> None:
-        """Add rows by their keys, of one Arrow type throughout, and their sizes."""
+        """Add rows by their keys, as Arrow large binary, and their sizes."""
         if not len(keys):
             return
         fresh = Totals.of(keys, sizes_bytes)
@@ -151,7 +149,7 @@ class HeavyHitters:
         self._pending_keys += len(fresh)
         self._pending_bytes += fresh.keys.nbytes
         if self._pending_keys > self._most_keys or self._pending_bytes > self._most_key_bytes:
-            self._settle()
+            self._settled()
 
     def top(self, count: int) -> Totals:
         """Return the ``count`` keys that have the most bytes, with at least what they have."""
@@ -169,23 +167,15 @@ class HeavyHitters:
         return int(self._settled().num_rows.max(initial=0))
 
     def _settled(self) -> Totals:
-        self._settle()
-        return _NOTHING if self._kept is None else self._kept[0]
-
-    def _settle(self) -> None:
         if not self._pending:
-            return
-        fresh = Totals.joined(self._pending)
+            return self._kept
+        totals = Totals.joined([self._kept, *self._pending])
         self._pending, self._pending_keys, self._pending_bytes = [], 0, 0
-        totals, counters = fresh, fresh.data_bytes
-        if self._kept is not None:
-            kept, left = self._kept
-            totals = Totals.joined([kept, fresh])
-            # Keys come out in the order in which they came in: those that were kept come first.
-            fallen = np.zeros(len(totals), dtype=np.int64)
-            fallen[: len(kept)] = kept.data_bytes - left
-            counters = totals.data_bytes - fallen
-        self._kept = self._reduced(totals, counters)
+        # Keys come out in the order in which they came in: those that were kept come first.
+        fallen = np.zeros(len(totals), dtype=np.int64)
+        fallen[: len(self._kept)] = self._kept.data_bytes - self._counters
+        self._kept, self._counters = self._reduced(totals, totals.data_bytes - fallen)
+        return self._kept
 
     def _reduced(
         self, totals: Totals, counters: NDArray[np.int64]

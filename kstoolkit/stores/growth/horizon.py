@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.stores.discovery.found import FoundSegment
+    from kstoolkit.stores.growth.fields import FieldTally
     from kstoolkit.stores.growth.files import StoreFiles
     from kstoolkit.stores.growth.heavyhitters import HeavyHitters, Totals
     from kstoolkit.stores.growth.records import CheckpointUse
@@ -68,9 +69,9 @@ _NO_TIME = "there is no row with a time"
 def horizon_of(
     tallies: Tallies,
     *,
-    retention_ms: int | None = None,
-    now_ms: int | None = None,
-    checkpoint: CheckpointUse | None = None,
+    retention_ms: int | None,
+    now_ms: int | None,
+    checkpoint: CheckpointUse | None,
 ) -> Horizon:
     """Return from when on a store keeps rows; what is not given is None."""
     by_watermark = checkpoint is None or checkpoint.eviction is Eviction.WATERMARK
@@ -222,7 +223,7 @@ def expired_of(
     tallies: Tallies,
     horizon: Horizon,
     segments: Records[SegmentUse],
-    checkpoint: CheckpointUse | None = None,
+    checkpoint: CheckpointUse | None,
 ) -> Expired:
     """Return what is past the retention, the watermark or a time to live, and still there."""
     told: dict[str, int] = {}
@@ -309,10 +310,9 @@ def versions_of(tallies: Tallies) -> Versions | None:
 
 def keys_of(tallies: Tallies, top: int, serde: Serde | None) -> Records[KeyUse]:
     """Return the keys that take most, read by a serde, or by the one that they look like."""
-    hitters = tallies.keys
-    if tallies.fields is not None:
-        names = tallies.fields.fields.by
-        return Records(_by_fields(tallies, names, hitters, top), "keys")
+    hitters, fields = tallies.keys, tallies.fields
+    if fields is not None:
+        return Records(_by_fields(tallies, fields, fields.fields.by, hitters, top), "keys")
     totals, bounds = hitters.top(top), (hitters.error_rows, hitters.error_bytes)
     raw = ByteColumn.from_arrow(totals.keys)
     chosen = serde_of(guess_serde(raw).serde) if serde is None else serde
@@ -330,20 +330,18 @@ def fields_of(tallies: Tallies, top: int) -> dict[str, Records[KeyUse]]:
     if fields is None:
         return {}
     return {
-        name: Records(_by_fields(tallies, (name,), hitters, top), f"values of {name}")
+        name: Records(_by_fields(tallies, fields, (name,), hitters, top), f"values of {name}")
         for name, hitters in fields.each.items()
     }
 
 
 def _by_fields(
-    tallies: Tallies, names: tuple[str, ...], hitters: HeavyHitters, top: int
+    tallies: Tallies, fields: FieldTally, names: tuple[str, ...], hitters: HeavyHitters, top: int
 ) -> list[KeyUse]:
-    uses: list[KeyUse] = []
-    if tallies.fields is None:
-        return uses
-    bounds = hitters.error_rows, hitters.error_bytes
-    for key, rows, size, share in _figures(hitters.top(top), tallies):
-        found = tallies.fields.key(key)
+    totals, bounds = hitters.top(top), (hitters.error_rows, hitters.error_bytes)
+    uses = []
+    for key, rows, size, share in _figures(totals, tallies):
+        found = fields.key(key)
         value = found if len(names) > 1 else found[names[0]]
         raw = value.encode() if isinstance(value, str) else None
         uses.append(KeyUse(value, raw, rows, size, share, *bounds))
@@ -360,10 +358,7 @@ def _figures(totals: Totals, tallies: Tallies) -> Iterator[tuple[Any, int, int, 
 def prefixes_of(tallies: Tallies, top: int) -> Records[PrefixUse]:
     """Return the beginnings of keys that take most."""
     tally = tallies.prefixes
-    totals = tally.top(top)
-    if totals is None:
-        return Records((), "prefixes")
-    bounds = tally.error_rows, tally.error_bytes
+    totals, bounds = tally.top(top), (tally.error_rows, tally.error_bytes)
     uses = [
         PrefixUse(_prefix_text(raw or b""), raw or b"", rows, size, share, *bounds)
         for raw, rows, size, share in _figures(totals, tallies)
@@ -426,9 +421,6 @@ def _share_of(size_bytes: int, tallies: Tallies) -> float:
     return size_bytes / tallies.data_bytes if tallies.data_bytes else 0.0
 
 
-_WINDOW_END = "window end"
-"""What the ages of windows are counted from; those of other rows from their timestamps."""
-
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 _AGES_MS = (_HOUR_MS, _DAY_MS, 7 * _DAY_MS, 30 * _DAY_MS)
@@ -439,9 +431,7 @@ _NEWEST = {
 }
 
 
-def ages_of(
-    tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None = None
-) -> Records[Age]:
+def ages_of(tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None) -> Records[Age]:
     """Return how many rows are unchanged, or windows over, for an hour, a day, a week, 30 days."""
     judge = _judge(tallies, horizon)
     if judge is None or why_no_ages(tallies, horizon, checkpoint) is not None:
@@ -449,7 +439,7 @@ def ages_of(
     if tallies.clock is Clock.TIMESTAMP:
         spans, clock = tallies.times.spans(), str(Clock.TIMESTAMP)
     else:
-        spans, clock = tallies.ends.spans(), _WINDOW_END
+        spans, clock = tallies.ends.spans(), "window end"
     at_ms, what = judge
     ages = []
     for age_ms in _AGES_MS:
@@ -460,9 +450,7 @@ def ages_of(
     return Records(ages, "ages")
 
 
-def why_no_ages(
-    tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None = None
-) -> str | None:
+def why_no_ages(tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None) -> str | None:
     """Return why rows have no ages; None if they have."""
     is_ttl = checkpoint is not None and checkpoint.eviction is Eviction.TTL
     if is_ttl or tallies.are_expiries:

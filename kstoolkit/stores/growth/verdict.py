@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from html import escape
+from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kstoolkit.errors import Option, Sentence
+from kstoolkit.errors import Option, naming
 from kstoolkit.moments import moment_text
 from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.stores.growth.clock import ONE_ROW_A_KEY, Clock, interval_of
@@ -23,6 +24,7 @@ from kstoolkit.units import format_bytes, format_count, format_duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from kstoolkit.errors import Sentence
     from kstoolkit.records import Figure
     from kstoolkit.stores.growth.records import (
         Age,
@@ -177,22 +179,10 @@ class _Rule(NamedTuple):
 
 
 def _said(rule: _Rule, growth: Growth) -> Sentence:
-    return Sentence(
-        rule.text.format_map(_Words(growth, "in_python")),
-        rule.text.format_map(_Words(growth, "at_terminal")),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """The words of a sentence, each looked up when the sentence has it."""
-
-    growth: Growth
-    where: str
-
-    def __getitem__(self, word: str) -> object:
-        found = _WORDS[word](self.growth)
-        return getattr(found, self.where, found)
+    """Return the sentence, for which only the words that it has are looked up."""
+    named = (name for _, name, _, _ in Formatter().parse(rule.text) if name is not None)
+    words = {name.partition(".")[0] for name in named}
+    return naming(rule.text, **{word: _WORDS[word](growth) for word in words})
 
 
 _STREAMS = "kafka-streams"
@@ -551,14 +541,10 @@ _WORDS: dict[str, Callable[[Growth], object]] = {
     "stream_time": lambda g: moment_text(g.horizon.stream_time_ms or 0),
     "told_interval": lambda g: format_duration(_told_interval_ms(g)),
     "told_retention": lambda g: format_duration(g.horizon.retention_ms or 0),
-    "undecoded": lambda g: (
-        "1 row could not be taken apart, and is"
-        if g.num_undecoded_rows == 1
-        else f"{format_count(g.num_undecoded_rows)} rows could not be taken apart, and are"
-    ),
-    "untimed": lambda g: (
-        "1 row has" if g.num_untimed_rows == 1 else f"{counted(g.num_untimed_rows, 'rows')} have"
-    ),
+    "undecoded": lambda g: counted(g.num_undecoded_rows, "rows"),
+    "undecoded_are": lambda g: "is" if g.num_undecoded_rows == 1 else "are",
+    "untimed": lambda g: counted(g.num_untimed_rows, "rows"),
+    "untimed_have": lambda g: "has" if g.num_untimed_rows == 1 else "have",
     "value": _value,
     "value_takes": lambda g: _takes(_outstanding_values(g)[0][1]),
     "versions": _versions,
@@ -642,7 +628,8 @@ _CAUSES = (
         lambda _: 1.0,
     ),
     _Rule(
-        "{untimed} no time to live: such a row stays until the query's own code removes it.",
+        "{untimed} {untimed_have} no time to live: such a row stays until the query's own code "
+        "removes it.",
         lambda g: _evicts_by(g, Eviction.TTL) and g.num_untimed_rows,
         lambda g: g.num_untimed_rows / max(g.num_rows, 1),
     ),
@@ -747,7 +734,10 @@ _UNKNOWN = (
         lambda g: g.horizon.is_upper_bound and g.horizon.kept_ms is not None,
     ),
     _Rule("What is expired is unknown: {why_expiry_unknown}.{one_segment_tells}", _is_not_judged),
-    _Rule("{undecoded} in no other figure.", lambda g: g.num_undecoded_rows > 0),
+    _Rule(
+        "{undecoded} could not be taken apart, and {undecoded_are} in no other figure.",
+        lambda g: g.num_undecoded_rows > 0,
+    ),
     _Rule("{left_out}.", lambda g: g.left_out, lambda _: 1.0, of_empty=True),
     _Rule(
         "How old its rows are is unknown: they have no timestamps.",

@@ -196,15 +196,13 @@ def _versions(store: Store, family: str, sought: bytes, *, whole: bool) -> Itera
 
     A row's key begins with its segment's number: from one segment the way leads to the next.
     """
-    start: bytes | None = b""
-    while start is not None:
-        first = next(iter(store.iter_rows(cf=family, start=start)), None)
-        if first is None:
-            return
+    start = b""
+    while first := next(store.iter_rows(cf=family, start=start), None):
         segment = first[0][:_LONG_BYTES]
         if whole:
             yield from _of_one(store, family, segment + sought)
         else:
             yield from store.iter_rows(cf=family, prefix=segment + sought)
-        number = int.from_bytes(segment, "big") + 1
-        start = number.to_bytes(_LONG_BYTES, "big") if number < 1 << 8 * _LONG_BYTES else None
+        if segment == b"\xff" * _LONG_BYTES:
+            return
+        start = (int.from_bytes(segment, "big") + 1).to_bytes(_LONG_BYTES, "big")

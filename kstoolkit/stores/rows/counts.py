@@ -106,19 +106,17 @@ class CountRows:
 
     def of(self, told: Told) -> RowColumns:
         """Return counts as rows."""
-        if self.total or self.chosen:
-            sums = run_sums(told.count.view(np.int64), told.size)
-            return self._rows(told, ByteColumn.from_arrow(fixed_cells(sums.astype(">u8"))))
-        return self._rows(told, ByteColumn.from_arrow(_as_json(told)))
-
-    def _rows(self, told: Told, value: ByteColumn) -> RowColumns:
+        if self.value_serde == "json":
+            value = _as_json(told)
+        else:
+            value = fixed_cells(run_sums(told.count.view(np.int64), told.size).astype(">u8"))
         updated, ends = told.updated_at_ms, told.start_ms + self.window_ms
         if told.end_ms is not None and len(ends):
             ends = np.maximum.reduceat(told.end_ms, run_edges(told.size)[:-1])
         return RowColumns(
             np.arange(len(told.start_ms)),
             ByteColumn.from_arrow(told.user),
-            value,
+            ByteColumn.from_arrow(value),
             window_start_ms=pa.array(told.start_ms),
             window_end_ms=pa.array(ends),
             timestamp_ms=None if updated is None else pa.array(updated),
@@ -234,8 +232,7 @@ def _told_by(counters: Counters, rows_of: CountRows) -> Iterator[Told]:
 
 def _may_hold(state: SegmentState, asked: Asked) -> bool:
     since, until = asked.starts_ms
-    too_old = since is not None and state.end_ms <= since
-    return not too_old and (until is None or state.start_ms < until)
+    return (since is None or state.end_ms > since) and (until is None or state.start_ms < until)
 
 
 def _folder_of(state: SegmentState) -> Path:
@@ -359,10 +356,9 @@ class ReplicaSegment(StateStore):
 
 
 def _within(source: RowSource, span_ms: range, asked: Asked) -> Iterator[RowColumns]:
-    """Yield the rows of a source that lie in a span of time."""
+    """Return the rows of a source that lie in a span of time."""
     since, until = asked.since_ms, asked.until_ms
     first = span_ms.start if since is None else max(since, span_ms.start)
     last = span_ms.stop if until is None else min(until, span_ms.stop)
     narrow = replace(asked, since_ms=first, until_ms=last)
-    for rows in source.read(narrow):
-        yield rows.take(narrow.chosen(rows))
+    return (rows.take(narrow.chosen(rows)) for rows in source.read(narrow))

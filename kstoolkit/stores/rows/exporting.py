@@ -58,10 +58,8 @@ def _appearing(target: Path, *, overwrite: bool) -> Iterator[Path]:
 def _check_free(target: Path, *, overwrite: bool) -> None:
     if not overwrite and os.path.lexists(target):
         message = f"There is a file {str(target)!r} already."
-        option = Option("overwrite", "True")
-        raise OutputError(
-            message, hint=naming("Name another, or say {overwrite}.", overwrite=option)
-        )
+        hint = naming("Name another, or say {overwrite}.", overwrite=Option("overwrite", "True"))
+        raise OutputError(message, hint=hint)
 
 
 def _check_is_elsewhere(target: Path, store: HasRows) -> None:

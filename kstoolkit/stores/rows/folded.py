@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 _MEMTABLE_BYTES = 32 << 20
 _KEY_FIRST = {Kind.KEY_VALUE, Kind.WINDOW, Kind.SESSION}
-_TOLD = "it was said so"
 
 
 class ReadOnce(Closing, HasRows):
@@ -113,8 +112,7 @@ class FoldedRecords(ReadOnce):
     ) -> None:
         """Take in more records, those of a key in their order; a value that is None removes it."""
         self._check_open()
-        has_versions = self._has_versions
-        lies_at = version_keys(keys, timestamps_ms).to_pylist() if has_versions else keys
+        lies_at = version_keys(keys, timestamps_ms).to_pylist() if self._has_versions else keys
         latest = dict(zip(lies_at, range(len(keys)), strict=True))
         chosen = list(latest.values())
         restored = restored_values(
@@ -123,13 +121,11 @@ class FoldedRecords(ReadOnce):
             [headers[at] for at in chosen],
         )
         batch = WriteBatch(raw_mode=True)
-        gone = b"" if has_versions else None  # a version that has no value ends another
         for key, value in zip(latest, restored.to_pylist(), strict=True):
-            kept = gone if value is None else value
-            if kept is None:
+            if value is None and not self._has_versions:
                 batch.delete(key)
-            else:
-                batch.put(key, kept)
+            else:  # a version that has no value ends another
+                batch.put(key, value or b"")
         with translated(self._place):
             self._kept.write(batch)
 
@@ -137,7 +133,7 @@ class FoldedRecords(ReadOnce):
     def recognised(self) -> Recognised:
         """What kind of store wrote the records, how sure that is, and why."""
         if self._told is not None:
-            return Recognised(self._told, 1.0, (_TOLD,))
+            return Recognised(self._told, 1.0, ("it was said so",))
         nothing = ByteColumn.of([])
         first = islice(self.pairs(), MOST_ROWS)
         return recognise_records(*next(row_batches(first), (nothing, nothing)))

@@ -250,8 +250,7 @@ def say_left_out(path: Path, parts: list[LeftOut]) -> None:
     """Warn once of all that is left out of a store, if something is."""
     if not parts:
         return
-    what = "One part" if len(parts) == 1 else f"{len(parts)} parts"
-    is_ = "is" if len(parts) == 1 else "are"
+    what, is_ = ("One part", "is") if len(parts) == 1 else (f"{len(parts)} parts", "are")
     named = [f"{_below(path, each.path)}: {each.why.rstrip('.')}." for each in parts[:_NAMED]]
     more = f" And {len(parts) - _NAMED} more." if len(parts) > _NAMED else ""
     message = f"{what} of the store {path} {is_} left out. {' '.join(named)}{more}"

@@ -110,14 +110,6 @@ def _origin_text(details: Mapping[str, Any]) -> str:
     return ""
 
 
-def _validity_text(details: Mapping[str, Any]) -> str:
-    """Return what belongs behind a row's time: until when a version was the valid one."""
-    if "valid_to_ms" not in details:
-        return ""
-    end = details["valid_to_ms"]
-    return ", still valid" if end is None else f" until {_moment_text(end)}"
-
-
 @dataclass(frozen=True, slots=True)
 class StoreRow:
     """One row, as its application would see it.
@@ -185,14 +177,17 @@ class StoreRow:
         if self.problem is not None:  # which is what both cells would say
             raw = f"{_hex_text(self.key_bytes)}: {_hex_text(self.value_bytes)}"
             return f"{raw} ({self.problem})"
-        window = at = ""
+        window = at = valid = ""
         if self.window_start_ms is not None:
             end = "" if self.window_end_ms is None else f" to {_moment_text(self.window_end_ms)}"
             window = f" [{_moment_text(self.window_start_ms)}{end}]"
         if self.timestamp_ms is not None:
             at = f" {'until' if self.is_expiry else 'at'} {_moment_text(self.timestamp_ms)}"
-        beside, valid = _origin_text(self.details), _validity_text(self.details)
-        return f"{value_text(self.key)}{beside}{window}{at}{valid}: {value_text(self.value)}"
+        if "valid_to_ms" in self.details:  # until when a version was the valid one
+            last_ms = self.details["valid_to_ms"]
+            valid = ", still valid" if last_ms is None else f" until {_moment_text(last_ms)}"
+        key = f"{value_text(self.key)}{_origin_text(self.details)}"
+        return f"{key}{window}{at}{valid}: {value_text(self.value)}"
 
     def to_dict(self, store: str) -> dict[str, Any]:
         """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name.
@@ -412,15 +407,15 @@ def _details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str,
     found: dict[str, Detail] = {}
     if "foreign_key" in held:
         found["foreign_key"] = _read_detail(held["foreign_key"], foreign_key)
-        found["instruction"] = _plain_detail(held["instruction"])
-        found["hash"] = _plain_detail(in_hex(held["hash"]))
+        found["instruction"] = Detail(_NOTHING, Decoded(held["instruction"]))
+        found["hash"] = Detail(_NOTHING, Decoded(in_hex(held["hash"])))
     if rows.valid_to_ms is not None:
         found["valid_to_ms"] = Detail(_NOTHING, Decoded(rows.valid_to_ms), is_time=True)
     names = (*_PLAIN, *(_OF_TOPICS if "topic" in held else ()))
-    found |= {name: _plain_detail(held[name]) for name in names if name in held}
+    found |= {name: Detail(_NOTHING, Decoded(held[name])) for name in names if name in held}
     found |= {name: _read_detail(held[name], value) for name in ("prior", "old") if name in held}
     if "sequence" in held and pc.any(pc.not_equal(held["sequence"], 0)).as_py():
-        found["sequence"] = _plain_detail(held["sequence"])
+        found["sequence"] = Detail(_NOTHING, Decoded(held["sequence"]))
     return found
 
 
@@ -431,10 +426,6 @@ def _typed(decoded: Decoded) -> pa.Array:
         return values
     texts = [None if value is None else json_text(value) for value in values]
     return pa.array(texts, pa.large_string())
-
-
-def _plain_detail(column: pa.Array) -> Detail:
-    return Detail(_NOTHING, Decoded(column))
 
 
 def _read_detail(column: pa.Array, serde: Serde) -> Detail:
@@ -486,10 +477,8 @@ class DecodedRows:
             return starmap(StoreRow, columns)
         rows = zip(columns, _by_row(told, len(self)), _by_row(beside, len(self)), strict=True)
         return (
-            StoreRow(*cells, is_expiry=is_expiry, details=details, beside=whose)
-            if cells[-1] is None
-            else StoreRow(*cells, is_expiry=is_expiry, beside=whose)  # a torn one has no details
-            for cells, details, whose in rows
+            StoreRow(*cells, is_expiry=is_expiry, details={} if cells[-1] else held, beside=whose)
+            for cells, held, whose in rows  # a torn one has no details
         )
 
     @property

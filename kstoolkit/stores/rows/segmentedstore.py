@@ -399,7 +399,7 @@ def _of_one(
         by_start[start_ms] = each
     foreign = [each for each in stores if each not in own]
     left_out += [LeftOut(each, f"it is no segment of {store!r}") for each in foreign]
-    others = [each for each in inside if each not in own and each not in foreign]
+    others = [each for each in inside if each not in stores]
     bare = _that_stay([each for each in others if segment_start_ms(store, each.name) is not None])
     left_out += [LeftOut(each, "it has no CURRENT file") for each in bare]
     return SegmentFolders(store, by_start, tuple(left_out), is_by_name_alone)

@@ -207,10 +207,9 @@ def recognised_at(
 
 def doubted(found: Recognised, why: str) -> Recognised:
     """Return what was recognised, less sure, as only the segments' own names say what they are."""
-    reasons = (*found.reasons, why)
-    if found.confidence == 1:  # it was told
-        return replace(found, reasons=reasons)
-    return replace(found, confidence=round(found.confidence * BY_NAME_ALONE, 3), reasons=reasons)
+    share = 1 if found.confidence == 1 else BY_NAME_ALONE  # it was told, or recognised
+    confidence = round(found.confidence * share, 3)
+    return replace(found, confidence=confidence, reasons=(*found.reasons, why))
 
 
 def recognised_as(

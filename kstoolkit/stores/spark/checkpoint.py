@@ -203,7 +203,7 @@ class OperatorFolder:
 
 
 _NAME = re.compile(r"(\d{1,18})(?:_([\w-]+))?\.(zip|snapshot|changelog|delta)")
-_SNAPSHOTS, _CHANGES = ("zip", "snapshot"), ("changelog", "delta")
+_CHANGES = {"changelog", "delta"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,19 +225,18 @@ class StateFiles:
     @classmethod
     def of(cls, folder: Path) -> StateFiles:
         """Return the files in a folder."""
-        found: dict[str, dict[int, dict[str | None, Path]]] = {
-            kind: defaultdict(dict) for kind in (*_SNAPSHOTS, *_CHANGES)
-        }
         try:
             with translated(folder):
                 names = [each.name for each in folder.iterdir()]
         except (FileNotFoundError, NotADirectoryError) as error:
             message = f"The checkpoint lacks the folder {folder}."
             raise MissingFileError(message, hint="Was it not copied with the rest?") from error
+        files = cls(folder, defaultdict(dict), defaultdict(dict))
         for name in names:
             if match := _NAME.fullmatch(name):
-                found[match[3]][int(match[1])][match[2]] = folder / name
-        return cls(folder, *({**found[a], **found[b]} for a, b in (_SNAPSHOTS, _CHANGES)))
+                versions = files.changes if match[3] in _CHANGES else files.snapshots
+                versions[int(match[1])][match[2]] = folder / name
+        return files
 
     def versions(self, committed: Iterable[int]) -> list[int]:
         """Return which committed versions the files hold, of any attempt, the oldest first."""
@@ -501,7 +500,13 @@ def _number(name: str) -> int | None:
 
 
 def _no_store(checkpoint: Checkpoint, path: Path) -> NoStoreError:
-    known = _stores_of(checkpoint)
+    operators = (OperatorFolder(checkpoint, number) for number in checkpoint.operators())
+    known = [
+        each.folder(partition, store)
+        for each in operators
+        for store in _stores(each)
+        for partition in each.partitions()
+    ]
     found = [each for each in known if path in (each, *each.parents)] or known
     what = "is a checkpoint of Spark's" if path == checkpoint.path else "lies in a checkpoint"
     message = f"{path} {what}, and not one store of it."
@@ -509,13 +514,3 @@ def _no_store(checkpoint: Checkpoint, path: Path) -> NoStoreError:
     told = ", ".join(map(str, found[:_NAMED]))
     hint = f"Give one of its stores: {told}{more}." if found else "It has no stores."
     return NoStoreError(message, hint=hint)
-
-
-def _stores_of(checkpoint: Checkpoint) -> list[Path]:
-    operators = [OperatorFolder(checkpoint, number) for number in checkpoint.operators()]
-    return [
-        each.folder(partition, store)
-        for each in operators
-        for store in _stores(each)
-        for partition in each.partitions()
-    ]

@@ -141,8 +141,7 @@ class FamilySerdes:
             raise ConfigurationError(message, hint=naming(hint, names=names, column_family=option))
         if isinstance(told.get("prefix"), str) and "key_serde" not in told:
             raise self._no_prefix(told["prefix"])
-        serdes = {name: self.told(told[name]) for name in told.keys() & _SERDES}
-        return told | serdes
+        return told | {name: self.told(told[name]) for name in told.keys() & _SERDES}
 
     def _no_prefix(self, prefix: str) -> ConfigurationError:
         names = ", ".join(name for each in self.families for name in each.key.names)
@@ -267,10 +266,9 @@ class SparkSource:
         prefix = _prefix(layout, on_disk[0], asked) if len(on_disk) == 1 else b""
         for keys, values in row_batches(state.rows(prefix)):
             for family, rows in layout.split(keys, values):
-                if family is None:
-                    yield self._told(rows, None, part.partition)
-                elif family.name in part.wanted:
-                    yield self._told(rows, part.wanted[family.name], part.partition)
+                if family is None or family.name in part.wanted:
+                    wanted = None if family is None else part.wanted[family.name]
+                    yield self._told(rows, wanted, part.partition)
 
     def _told(self, rows: RowColumns, family: Family | None, partition: int) -> RowColumns:
         """Return the rows of a family with its name and partition, where rows tell those."""
@@ -281,8 +279,7 @@ class SparkSource:
         }
         if family is not None and RowTimes.of(family).are_expiries:
             columns["expires"] = pa.repeat(pa.scalar(value=True), len(rows))
-        if columns:
-            rows = replace(rows, details=rows.details | columns)
+        rows = replace(rows, details=rows.details | columns)
         if family is None or not self.serdes.are_marked:
             return rows
         inner = _marked(rows.key, family), _marked(rows.value, family)

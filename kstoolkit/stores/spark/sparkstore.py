@@ -218,10 +218,15 @@ class SparkStore(HasViews, HasRows):
         ConfigurationError
             As there, or if ``key`` or ``prefix`` is asked of several families, or a prefix is text.
         """
-        if not internal:
-            return self._rows(asked)
-        families = list(self.families.values())
-        return self._readable(families).rows(**FamilySerdes(families).asked(asked))
+        if internal:
+            families = list(self.families.values())
+            return self._readable(families).rows(**FamilySerdes(families).asked(asked))
+        source, key = self.source, asked.get("key")
+        if key is None or len(source.wanted) != 1 or not is_some_of_key(source.wanted[0], key):
+            return super().rows(**source.serdes.asked(asked))
+        rows = super().rows(**source.serdes.asked(asked | {"key": None}))
+        some = some_of_key(source, source.wanted[0], key)
+        return Rows(some, rows.asked, rows.key_serde, rows.value_serde, limit=rows.limit)
 
     @overload
     def count(self, *, exact: Literal[True]) -> int: ...
@@ -278,7 +283,7 @@ class SparkStore(HasViews, HasRows):
         """Why there is no RocksDB to look into, and where one is; None if there is a snapshot."""
         if self.places:
             return None
-        if not self._is_in_rocksdb:
+        if not self._stores[0].log.is_rocksdb:
             return f"{self.path} is of Spark's HDFS-backed state store, which knows no RocksDB."
         made = f"version {self.version} is made of changelogs alone"
         return f"No RocksDB of {self.path} is on disk: {made}. {WHERE_IT_IS}"
@@ -287,7 +292,7 @@ class SparkStore(HasViews, HasRows):
     def no_log(self) -> str:
         """Where its log is: never beside it."""
         of_rocksdb = f"There is no LOG in {self.path}. {NO_LOG}"
-        return of_rocksdb if self._is_in_rocksdb else str(self.no_rocksdb)
+        return of_rocksdb if self._stores[0].log.is_rocksdb else str(self.no_rocksdb)
 
     @property
     def not_shown(self) -> str | None:
@@ -311,10 +316,6 @@ class SparkStore(HasViews, HasRows):
     def __repr__(self) -> str:
         return f"SparkStore({str(self.path)!r}, {self.kind}, version {self.version})"
 
-    @property
-    def _is_in_rocksdb(self) -> bool:
-        return self._stores[0].log.is_rocksdb
-
     @cached_property
     def _snapshots(self) -> dict[Path, StoreVersion]:
         """The snapshots that are a RocksDB, and of which store each is."""
@@ -326,14 +327,6 @@ class SparkStore(HasViews, HasRows):
             message = f"The store {self.path} has no column family {name!r}."
             raise ColumnFamilyError(message, hint=f"It has: {', '.join(self.families)}.")
         return [self.families[name]]
-
-    def _rows(self, asked: dict[str, Any]) -> Rows:
-        source, key = self.source, asked.get("key")
-        if key is None or len(source.wanted) != 1 or not is_some_of_key(source.wanted[0], key):
-            return super().rows(**source.serdes.asked(asked))
-        rows = super().rows(**source.serdes.asked(asked | {"key": None}))
-        some = some_of_key(source, source.wanted[0], key)
-        return Rows(some, rows.asked, rows.key_serde, rows.value_serde, limit=rows.limit)
 
     def _source(self, families: list[Family]) -> SparkSource:
         wanted = {each.name: each for each in families}

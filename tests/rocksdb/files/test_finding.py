@@ -49,7 +49,7 @@ def test_a_pipe_that_came_since_is_not_taken_into_a_shadow(tmp_path: Path) -> No
     path = write_store(tmp_path / "kv", default={b"a": b"1"})
     os.mkfifo(path / "000900.sst")
     os.mkfifo(path / "000901.log")
-    shadow = Shadow(path)
+    shadow = Shadow(path, scratch=None)
     assert not {"000900.sst", "000901.log"} & {each.name for each in shadow.path.iterdir()}
     shadow.close()
 
@@ -63,4 +63,4 @@ def test_copies_that_take_more_than_half_of_what_is_free_are_refused(
         StoreResourceError,
         match=r"KiB are to be copied to .*, where 12\.0 KiB are free: that is more than half\.",
     ):
-        Shadow(write_store(tmp_path / "kv", default={b"a": b"1"}))
+        Shadow(write_store(tmp_path / "kv", default={b"a": b"1"}), scratch=None)

@@ -127,8 +127,6 @@ def prefixes_fed(
         column = pa.array([key for key, _ in rows], pa.large_binary())
         tally.add(column, np.array([size for _, size in rows], dtype=np.int64))
     top = tally.top(10_000)
-    if top is None:
-        return {}
     figures = zip(top.num_rows.tolist(), top.data_bytes.tolist(), strict=True)
     return dict(zip(top.keys.to_pylist(), figures, strict=True))
 
