@@ -18,6 +18,7 @@ def arguments(*choices: str) -> argparse.Namespace:
     parser.add_argument("events", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--files-per-batch", type=int, default=2)
+    parser.add_argument("--trigger", help="live, so often, until it is interrupted")
     for choice in choices:
         parser.add_argument(f"--{choice}", action="store_true")
     parser.add_argument("--changelog", choices=["bundles", "blocks"])

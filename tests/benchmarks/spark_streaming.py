@@ -1,6 +1,6 @@
 """Plain Spark Structured Streaming: the three windowed counts on the same RocksDB provider.
 
-python -m tests.benchmarks.spark_streaming EVENTS WORK [--queries]
+python -m tests.benchmarks.spark_streaming EVENTS WORK [--queries] [--trigger "10 seconds"]
 
 One flow by default: each event enters three windows, one aggregation counts them all, and files
 are read once. The usual way is three queries (``--queries``), each with its own reading, its own
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import functions as sf
@@ -36,14 +36,17 @@ def main() -> None:
     spark = spark_session(f"local[{CORES}]", log_path=asked.work / "spark.log", extra=PARTITIONS)
     mark("begun")
     flows = _three(spark, asked) if asked.queries else {"all": _one(spark, asked)}
+    how: dict[str, Any] = {"processingTime": asked.trigger} if asked.trigger else {}
     queries = {
         name: frame.writeStream.outputMode("update")
         .format("noop")
         .option("checkpointLocation", str(asked.work / "checkpoint" / name))
-        .trigger(availableNow=True)
+        .trigger(**how or {"availableNow": True})
         .start()
         for name, frame in flows.items()
     }
+    if asked.trigger:
+        spark.streams.awaitAnyTermination()
     _watch(list(queries.values()), asked)
     if asked.queries:
         mark("told", counters={name: _counters(query) for name, query in queries.items()})
@@ -55,7 +58,9 @@ def main() -> None:
 
 def _read(spark: SparkSession, asked: argparse.Namespace) -> DataFrame:
     stream = spark.readStream.schema("time timestamp, user string, action string")
-    return stream.option("maxFilesPerTrigger", asked.files_per_batch).parquet(str(asked.events))
+    if not asked.trigger:
+        stream = stream.option("maxFilesPerTrigger", asked.files_per_batch)
+    return stream.parquet(str(asked.events))
 
 
 def _three(spark: SparkSession, asked: argparse.Namespace) -> dict[str, DataFrame]:
