@@ -244,15 +244,15 @@ class Everyone:
 
         On the first day everybody is one: that teaches nothing.
         """
-        arrived = self.arrived
-        known = Baselines.decode(arrived) if arrived else Baselines.empty(self.every_ms)
+        known = Baselines.decode(self.arrived) if self.arrived else Baselines.empty(self.every_ms)
         since_ms = max(known.closed_ms, (self.since_ms or 0) + _DAY_MS)
         start = self.newcomers["window_start_ms"]
         is_over = pc.less(start, until_ms)
         some = self.newcomers.filter(pc.and_(is_over, pc.greater_equal(start, since_ms)))
         self.newcomers = self.newcomers.filter(pc.invert(is_over))
-        counts = some.group_by(["window_start_ms", "action"]).aggregate([("count", "sum")])
-        counts = counts.rename_columns(["window_start_ms", "action", "count"])
+        keys = ["window_start_ms", "action"]
+        counts = some.group_by(keys).aggregate([("count", "sum")]).rename_columns([*keys, "count"])
+        counts = counts.sort_by([(name, "ascending") for name in keys])  # in any order by threads
         counts = counts.append_column("user", pa.repeat(NEWCOMERS, len(counts)))
         closed = known.close(counts, until_ms)
         self.arrived = known.encode()

@@ -283,9 +283,9 @@ NOT_KNOWN = "too little is known of their users or peers yet"
 
 
 def newest_rows(findings: pa.Table) -> pa.ChunkedArray:
-    """Return the last row of each finding, in no order."""
+    """Return the last row of each finding, in the order in which they were first told."""
     numbered = findings.select(KEY).append_column("row", pa.array(np.arange(len(findings))))
-    return numbered.group_by(list(KEY)).aggregate([("row", "max")])["row_max"]
+    return numbered.group_by(list(KEY), use_threads=False).aggregate([("row", "max")])["row_max"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

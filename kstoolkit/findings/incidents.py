@@ -726,14 +726,14 @@ def _excess(evidence: pa.Table, of: Integers) -> Any:
     Of windows of one length, and of one choice of parts, counts are added up: no event is twice.
     """
     bound = pc.coalesce(evidence["expected_high"], evidence["ceiling"])
-    above = pc.fill_null(pc.subtract(evidence["count"], bound).cast(pa.float64()), np.nan)
     other = pc.is_in(evidence["kind"], value_set=pa.array([DISTINCT, EVEN]))
-    above = np.where(np.asarray(other), np.nan, above.to_numpy())
-    columns = {"of": of, "sums": numbered(evidence, "by", "window"), "above": above}
-    columns |= {"action": evidence["action"], "start": evidence["window_start_ms"]}
-    told = pa.table(columns).filter(pa.array(~np.isnan(above)))
-    each = told.group_by(["of", "sums", "action", "start"]).aggregate([("above", "max")])
-    summed = each.group_by(["of", "sums"]).aggregate([("above_max", "sum")])
+    above = pc.if_else(other, None, pc.subtract(evidence["count"], bound).cast(pa.float64()))
+    keys = ["of", "sums", "action", "start"]  # threads would add in any order: another last digit
+    sums, start = numbered(evidence, "by", "window"), evidence["window_start_ms"]
+    told = pa.table([of, sums, evidence["action"], start, above], names=[*keys, "above"])
+    each = told.filter(above.is_valid()).group_by(keys, use_threads=False)
+    summed = each.aggregate([("above", "max")]).group_by(keys[:2], use_threads=False)
+    summed = summed.aggregate([("above_max", "sum")])
     most = np.full(int(of.max()) + 1, -np.inf)
     np.maximum.at(most, integers(summed, "of"), summed["above_max_sum"].to_numpy())
     return np.where(most > 0, most, np.nan)

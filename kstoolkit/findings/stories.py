@@ -70,7 +70,7 @@ def newest_of(tables: Sequence[pa.Table]) -> Told:
     told = pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *tables])
     numbered = told.append_column("row", pa.array(np.arange(told.num_rows)))
     whole = [("row", "max"), ("row", "min"), ("first_seen_ms", "min")]
-    latest = numbered.group_by(list(KEY)).aggregate(whole)
+    latest = numbered.group_by(list(KEY), use_threads=False).aggregate(whole)
     merged = told.take(latest["row_max"])
     last_ms = integers(merged, "first_seen_ms")
     merged = with_column(merged, "first_seen_ms", latest["first_seen_ms_min"])
