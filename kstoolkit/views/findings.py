@@ -45,10 +45,13 @@ class People:
     """
 
     def __init__(self, incidents: Incidents) -> None:
-        self.incidents = incidents.top(len(incidents))
-        keys = _keys(self.incidents).dictionary_encode()
-        self.names: list[str] = [each.partition(":")[2] for each in keys.dictionary.to_pylist()]
-        self._of: Integers = np.asarray(keys.indices, np.int64)
+        self.incidents, self.names = incidents, list[str]()
+        self._of: Integers = np.empty(0, np.int64)
+        if len(incidents):  # the first array that Arrow makes takes as long as a panel's other code
+            self.incidents = incidents.top(len(incidents))
+            keys = _keys(self.incidents).dictionary_encode()
+            self.names = [each.partition(":")[2] for each in keys.dictionary.to_pylist()]
+            self._of = np.asarray(keys.indices, np.int64)
 
     def __len__(self) -> int:
         return len(self.names)
