@@ -423,7 +423,7 @@ class Finding(Viewed):
 def as_stored(findings: pa.Table) -> pa.Table:
     """Return findings with the columns of :data:`FINDINGS_SCHEMA`, of which old ones lack some."""
     if findings.schema.equals(FINDINGS_SCHEMA):
-        return findings
+        return findings.replace_schema_metadata()
     for name in ("by", "session_end_ms", "since_ms", "rules_version"):
         if name not in findings.column_names:
             nothing = pa.nulls(findings.num_rows, FINDINGS_SCHEMA.field(name).type)

@@ -119,7 +119,7 @@ def _rules(settings: Settings) -> Html:
 def _scores(users: pd.DataFrame, told: set[str], top: int) -> Html:
     """Return the users with the highest scores, as far as they have no card."""
     first, total = users.head(top), counted(users.attrs["users"], "users")
-    if users.empty:
+    if not users.attrs["users"]:
         return nothing("No users were scored.")
     shown = first[~first["user"].isin(told)]
     highest = f"the highest {format_count(len(first))} scores of {total}"

@@ -31,7 +31,7 @@ _TOGETHER = (
     "Spark takes it with boundedMemoryUsage alone: one cache for all, which pays for the memtables"
     " and keeps a share for index and filter blocks, with room left"
 )
-_WHY_NOT = SPARK_UNKNOWN | dict.fromkeys(_SHARED, _TOGETHER)
+_WHY_NOT = SPARK_UNKNOWN | dict.fromkeys(sorted(_SHARED), _TOGETHER)
 
 
 @dataclass(frozen=True, slots=True)
