@@ -35,6 +35,10 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
+# Hundreds of processes begin here: what one has compiled, the next ones need not. Nor would a user's:
+# without it, benchmarks measured how long Python compiles.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test test-long bench bench-peers bench-growth bench-keys bench-worlds bench-years soak lab notebooks docs lint clean chromium alertmanager jdk classes compiled
 .PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:

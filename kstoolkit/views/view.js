@@ -147,7 +147,7 @@ class Table {
     this.head = element("div", { role: "row", class: "row v-head" });
     this.body = element("div", { role: "rowgroup", class: "body" });
     this.grid = element("div", { role: "grid", class: "grid", tabindex: 0,
-      "data-lm-suppress-shortcuts": "true", onscroll: () => this.draw(),
+      "data-lm-suppress-shortcuts": "true", onscroll: () => this.redraw(),
       onkeydown: event => this.key(event) }, element("div", { role: "rowgroup", class: "heads" },
       this.head), this.body);
     this.bar = element("div", { class: "bar" }, this.search, this.chips, this.told);
@@ -360,13 +360,21 @@ class Table {
     taken(event);
   }
 
-  draw() {
+  draw() { this.drawn = null; this.redraw(); }
+
+  /** Show the rows that are seen now, and which is chosen; those that stand there stay. */
+  redraw() {
     if (!this.part) return;
     const first = Math.max(Math.floor(this.grid.scrollTop / ROW) - 4, 0);
     const last = Math.min(first + Math.ceil(this.grid.clientHeight / ROW) + 8, this.rows.length);
-    const made = [];
-    for (let place = first; place < last; place++) made.push(this.row(place));
-    this.body.replaceChildren(...made);
+    if (this.drawn !== `${first} ${last}`) {
+      const made = [];
+      for (let place = first; place < last; place++) made.push(this.row(place));
+      this.body.replaceChildren(...made);
+      this.drawn = `${first} ${last}`;
+    }
+    [...this.body.children].forEach((each, at) =>
+      each.setAttribute("aria-selected", String(this.rows[first + at] === this.chosen)));
     const active = this.rows.indexOf(this.chosen);
     const id = active >= first && active < last ? `${this.view.id}-${this.name}-${active}` : "";
     if (id) this.grid.setAttribute("aria-activedescendant", id);
@@ -376,7 +384,7 @@ class Table {
   row(place) {
     const row = this.rows[place];
     return element("div", { role: "row", class: "row", id: `${this.view.id}-${this.name}-${place}`,
-      "aria-rowindex": place + 2, "aria-selected": String(row === this.chosen),
+      "aria-rowindex": place + 2,
       "aria-level": this.above && this.part.depths[row] + 1,
       "aria-expanded": this.hasBelow(row) ? String(this.isOpen(row)) : null,
       style: `top: ${place * ROW}px`, onclick: () => this.choose(row) },
@@ -472,9 +480,9 @@ class Table {
   choose(row) {
     if (row === this.chosen) return;
     this.chosen = row;
-    this.draw();
     const named = this.part.columns.find(each => each.codes);
     this.view.send({ chosen: [this.name, row, named?.words[named.codes[row]]] });
+    this.redraw();
   }
 
   mark(row) {
@@ -482,20 +490,18 @@ class Table {
     this.chosen = row;
     if (this.above && !this.rows.includes(row)) { this.openTo(row); this.filter(); }
     this.reveal();
-    this.draw();
   }
 
   /** Scroll so that the chosen row is seen. */
   reveal() {
     const place = this.rows.indexOf(this.chosen), top = place * ROW, { grid } = this;
-    if (place < 0) return;
-    if (top < grid.scrollTop) grid.scrollTop = top;
-    else if (top + 2 * ROW > grid.scrollTop + grid.clientHeight)
+    if (place >= 0 && top < grid.scrollTop) grid.scrollTop = top;
+    else if (place >= 0 && top + 2 * ROW > grid.scrollTop + grid.clientHeight)
       grid.scrollTop = top + 2.5 * ROW - grid.clientHeight;
-    this.draw();
+    this.redraw();
   }
 
-  resized() { if (this.part) { this.heads(); this.reveal(); this.draw(); } }
+  resized() { if (this.part) { this.heads(); this.draw(); this.reveal(); } }
 }
 
 /** What row each one of a tree is of, by how deep each stands; -1 of none. */

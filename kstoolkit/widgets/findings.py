@@ -16,7 +16,7 @@ from kstoolkit.moments import moment_of
 from kstoolkit.records import counted
 from kstoolkit.views.findings import People, done, events, strip, strips
 from kstoolkit.views.parts import Part, buttons, facts, said, sentence
-from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Face, Newest, Panel
+from kstoolkit.widgets.panel import Face, Newest, Panel
 
 if TYPE_CHECKING:
     from kstoolkit.findings.finding import Finding
@@ -68,7 +68,6 @@ class FindingsPanel(Panel):
         self.on_close(self._reading.stop)
         self.face.say("said", "Reading what was found …")
         self.refresh()
-        self.wait(FIRST_LOOK_SECONDS)
 
     @property
     def found(self) -> Incidents:
@@ -87,6 +86,8 @@ class FindingsPanel(Panel):
     def wait(self, seconds: float | None = None) -> None:
         """Wait until what was asked for is read; not longer than told."""
         self._reading.wait(seconds)
+
+    _await_look = wait
 
     def choose(self, who: int | str, place: int = 0) -> None:
         """Look at a user, by name or row, and one of its incidents; both count from 0."""

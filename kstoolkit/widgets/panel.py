@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from kstoolkit.views.parts import Part
 
-FIRST_LOOK_SECONDS = 0.25
-"""How long a cell may wait, so that its saved picture shows more than that it is being read."""
+FIRST_LOOK_SECONDS = 1.0
+"""How long a cell waits, with the panel shown, for a picture that tells more than that it reads."""
 
 _LONGEST_WAIT_SECONDS = 10
 
@@ -314,12 +314,17 @@ class Panel(Closing):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.title})"
 
+    def _await_look(self, seconds: float) -> None:
+        """Wait for what is shown first, not longer than told; here it is shown from the start."""
+
     def _ipython_display_(self) -> None:
         if getattr(get_ipython(), "kernel", None) is None:
+            self._await_look(FIRST_LOOK_SECONDS)
             print(self)  # noqa: T201 - a terminal shows text, and once
             return
         if not self.is_closed:
             _display(dict(self.box._repr_mimebundle_()) | {"text/plain": repr(self)})
+            self._await_look(FIRST_LOOK_SECONDS)
         self._place = _display(self._static_bundle(beside=not self.is_closed))
 
     def _static_bundle(self, *, beside: bool = True) -> dict[str, str]:

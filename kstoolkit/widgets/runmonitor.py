@@ -14,7 +14,7 @@ from kstoolkit.pipeline.status import RunState, RunWatch
 from kstoolkit.views.findings import People
 from kstoolkit.views.parts import badge, buttons, field, form, said, sentence
 from kstoolkit.views.runs import figures, letters, samples, tiles
-from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Background, Face, Panel
+from kstoolkit.widgets.panel import Background, Face, Panel
 
 if TYPE_CHECKING:
     from kstoolkit.findings.incidents import Incident
@@ -79,8 +79,10 @@ class RunMonitor(Panel):
         self._say("Reading how the run stands …")
         self._offer()
         self._looking.start(self._keep_looking)
+
+    def _await_look(self, seconds: float) -> None:
         with self._looks:
-            self._looks.wait_for(lambda: self._shown > 0, FIRST_LOOK_SECONDS)
+            self._looks.wait_for(lambda: self._shown > 0, seconds)
 
     def _say(self, sentence: str) -> None:
         self.face.say("said", sentence)

@@ -8,17 +8,14 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.formats.serdes import SERDE_NAMES
 from kstoolkit.markup import plain, shortened
 from kstoolkit.records import counted
-from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.asking import typed_key
 from kstoolkit.stores.rows.readable import Estimating
-from kstoolkit.stores.rows.segmentedstore import SegmentedStore
-from kstoolkit.stores.spark.sparkstore import SparkStore
 from kstoolkit.units import format_count
 from kstoolkit.views.parts import Part, field, form
 from kstoolkit.views.stores import ShownRow, shown_row
@@ -31,6 +28,8 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import Rows
     from kstoolkit.stores.rows.rows import StoreRow
+    from kstoolkit.stores.rows.segmentedstore import SegmentedStore
+    from kstoolkit.stores.spark.sparkstore import SparkStore
 
 PAGE_ROWS = 200
 _MOST_SEGMENTS = 50
@@ -66,7 +65,7 @@ class Wanted:
             _choice("key_serde", "Keys as", self.key_serde, store),
             _choice("value_serde", "Values as", self.value_serde, store),
             field("window_size", "Window size", self.window_size or "", hint="such as 1 minute")
-            | {"hidden": isinstance(store, SparkStore)},
+            | {"hidden": _is_of_spark(store)},
             _choice("version", "Version", self.version, store, "latest"),
             _choice("family", "Family", self.family, store),
             field("sought", "Search a key", self.sought, hint="a key, or 0x and hex"),
@@ -88,11 +87,23 @@ def check_choices(told: dict[str, Any], store: OpenedStore | None) -> None:
             raise ConfigurationError(message, hint=f"There are {listed}.")
 
 
+def _is_of_spark(store: Any) -> TypeGuard[SparkStore]:
+    from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - appears sooner
+
+    return isinstance(store, SparkStore)
+
+
+def _is_in_segments(store: Any) -> TypeGuard[SegmentedStore]:
+    from kstoolkit.stores.rows.segmentedstore import SegmentedStore  # noqa: PLC0415 - as above
+
+    return isinstance(store, SegmentedStore)
+
+
 def _choices(name: str, store: OpenedStore | None) -> list[tuple[Any, str]]:
     if name in {"key_serde", "value_serde"}:
         return [(each, each) for each in _SERDES]
     if name == "version":
-        versions = store.versions if isinstance(store, SparkStore) else []
+        versions = store.versions if _is_of_spark(store) else []
         return [(each, str(each)) for each in reversed(versions)]
     names = [] if store is None or name != "family" else _families(store)
     return [(each, shortened(plain(each), _LONGEST_NAME)) for each in names]
@@ -107,9 +118,9 @@ def _choice(
 
 
 def _families(store: OpenedStore) -> list[str]:
-    if isinstance(store, SparkStore):
+    if _is_of_spark(store):
         return list(store.families)
-    if isinstance(store, SegmentedStore):
+    if _is_in_segments(store):
         return list(store.segments.largest()[1].column_families)
     return list(getattr(store, "column_families", ()))
 
@@ -178,13 +189,15 @@ class Reading:
 
     def opened_anew(self, wanted: Wanted, held: ExitStack) -> OpenedStore:
         """Return a store once more, as it is wanted, beside the one that is read."""
+        from kstoolkit.stores.opening import open_store  # noqa: PLC0415 - as above
+
         given = self._given if self._is_given(wanted) else None
         told = {} if given is None else _told(given)
         now = {"window_size": wanted.window_size, "column_family": wanted.family}
         told |= {name: value for name, value in now.items() if value is not None}
         store = open_store(wanted.path, **told)
         held.enter_context(store)
-        version = given.version if isinstance(given, SparkStore) else None
+        version = given.version if _is_of_spark(given) else None
         version = version if wanted.version is None else wanted.version
         return store if version is None else held.enter_context(_at(store, version))
 
@@ -220,7 +233,7 @@ class Reading:
 
 
 def _at(store: OpenedStore, version: int) -> SparkStore:
-    if isinstance(store, SparkStore):
+    if _is_of_spark(store):
         return store.at(version)
     message = f"There is no version {version} of {store.path}."
     raise ConfigurationError(message, hint="Only Spark's checkpoints keep several.")
@@ -237,7 +250,7 @@ def _told(given: OpenedStore) -> dict[str, Any]:
 def _sought(wanted: Wanted, store: OpenedStore) -> dict[str, Any]:
     serde = wanted.key_serde or store.key_serde
     in_bytes = getattr(serde, "name", serde) == "bytes"
-    in_columns = isinstance(store, SparkStore) and not (in_bytes or wanted.is_prefix)
+    in_columns = _is_of_spark(store) and not (in_bytes or wanted.is_prefix)
     key = typed_key(wanted.sought, in_columns=in_columns)
     is_text = in_bytes and isinstance(key, str)
     return {"prefix" if wanted.is_prefix else "key": key.encode() if is_text else key}
@@ -258,7 +271,7 @@ def told_of_reading(store: OpenedStore) -> list[tuple[str, str]]:
 
 
 def _guessed(store: Any, number: int) -> str:
-    if isinstance(store, SparkStore):
+    if _is_of_spark(store):
         return "by the schema in the checkpoint"
     if store.kind == "window" and not hasattr(store, "recognised"):
         return "as kstoolkit writes them"
@@ -267,10 +280,10 @@ def _guessed(store: Any, number: int) -> str:
 
 
 def _rows(store: OpenedStore) -> str:
-    if isinstance(store, SegmentedStore) and len(store.segments) > _MOST_SEGMENTS:
+    if _is_in_segments(store) and len(store.segments) > _MOST_SEGMENTS:
         return "not estimated: each segment would have to be opened"
     source = store.source
-    if isinstance(store, SparkStore):
+    if _is_of_spark(store):
         return str(store.count())
     estimate = source.estimated_rows() if isinstance(source, Estimating) else None
     if estimate is None:

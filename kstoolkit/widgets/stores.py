@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
 from kstoolkit.markup import plain, shortened
 from kstoolkit.records import Records, counted
-from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.units import parse_bytes
 from kstoolkit.views import stores
 from kstoolkit.views.parts import buttons, facts, field, form, said, seen, sentence, tabs
 from kstoolkit.widgets import storerows
-from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Background, Face, Newest, Panel
+from kstoolkit.widgets.panel import Background, Face, Newest, Panel
 from kstoolkit.widgets.storerows import Reading, Wanted, told_of_reading
 
 if TYPE_CHECKING:
@@ -125,9 +124,6 @@ class StorePanel(Panel):
         if given is not None:
             self._ask(_Asked(OVERVIEW, None, Wanted(str(given.path))))
         self._looking.start(self._look)
-        began = time.monotonic()
-        self._looking.wait(FIRST_LOOK_SECONDS)
-        self._newest.wait(max(began + FIRST_LOOK_SECONDS - time.monotonic(), 0))
 
     @property
     def page(self) -> list[dict[str, str]]:
@@ -155,8 +151,7 @@ class StorePanel(Panel):
 
         Stores that are still being looked for are waited for.
         """
-        if self.tree is None:
-            self._looking.wait()
+        self._await_tree()
         at = [] if self.tree is None else self.tree.named(str(store))
         if len(at) > 1:
             told = f"{counted(len(at), 'stores')} are called {str(store)!r:.80}."
@@ -171,6 +166,7 @@ class StorePanel(Panel):
 
         Of what several stores have in common there are Overview and Checkup.
         """
+        self._await_tree()
         if tab not in self._asked.tabs:
             message = f"There is no tab {tab!r:.80} here."
             raise ConfigurationError(message, hint=f"There are {', '.join(self._asked.tabs)}.")
@@ -215,6 +211,16 @@ class StorePanel(Panel):
         """Wait until the stores are found, and what was asked for is shown."""
         self._looking.wait()
         self._newest.wait()
+
+    def _await_tree(self) -> None:
+        """Wait until stores were looked for once: one that stands alone is chosen then."""
+        if self.tree is None:
+            self._looking.wait()
+
+    def _await_look(self, seconds: float) -> None:
+        ends = time.monotonic() + seconds
+        self._looking.wait(seconds)
+        self._newest.wait(max(ends - time.monotonic(), 0))
 
     def __repr__(self) -> str:
         tree, wanted = self.tree, self._asked.wanted
@@ -267,6 +273,8 @@ class StorePanel(Panel):
 
     def _look(self, stop: Event) -> None:
         self.face.say("found", f"Looking for stores in {self._name} …")
+        from kstoolkit.stores.discovery.discovering import discover  # noqa: PLC0415 - as below
+
         found = discover(self.root, is_stopped=stop.is_set)
         if stop.is_set():
             return
@@ -311,6 +319,7 @@ class StorePanel(Panel):
         self._ask(_Asked(OVERVIEW, node, wanted).turned(self.tab))
 
     def _want(self, **told: Any) -> None:
+        self._await_tree()
         asked = self._asked
         if asked.wanted is not None:
             self._ask(replace(asked, tab=ROWS, wanted=replace(asked.wanted, **told), number=0))
@@ -390,6 +399,8 @@ class StorePanel(Panel):
         return [*map(sentence, told), *_told(found)]
 
     def _overview(self, wanted: Wanted, is_stale: Stale) -> list[Part]:
+        from kstoolkit.stores.discovery.discovering import discover  # noqa: PLC0415 - as above
+
         found = discover(wanted.path, look=True, is_stopped=is_stale)
         here = [each for each in found if each.path == wanted.path]
         store = self._reading.opened(wanted)

@@ -23,6 +23,7 @@ from kstoolkit.widgets.profiles import ProfilePanel
 from kstoolkit.widgets.runmonitor import RunMonitor
 from kstoolkit.widgets.stores import StorePanel
 from tests.plots.made import found, made_run
+from tests.stores.streamsstores import write_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +69,19 @@ def test_where_a_panel_was_displayed_its_last_state_remains_and_a_closed_one_sho
     assert [_kinds(each) for each in second] == [{"html"}]
     for output in (first[1], second[0]):
         assert "7 x 1 x 1 = 7 RocksDB instances" in output.data["text/html"]
+
+
+def test_the_picture_that_is_kept_of_a_panel_tells_what_it_read_once_it_was_shown(
+    tmp_path: Path,
+) -> None:
+    write_store(tmp_path / "app" / "0_0" / "rocksdb" / "clicks", default={b"a": b"1"})
+    made_run(tmp_path / "out", findings=[found(user="ada")])
+    folders = str(tmp_path / "app"), str(tmp_path / "out")
+    cells = [f"import kstoolkit as kst\nkst.explore({each!r})" for each in folders]
+    stores, findings = ([each.data for each in outputs] for outputs in _outputs(cells))
+    assert "application/vnd.jupyter.widget-view+json" in stores[0]
+    assert "clicks" in stores[-1]["text/html"]
+    assert "ada" in findings[-1]["text/html"]
 
 
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])

@@ -147,10 +147,7 @@ def test_a_row_is_shown_whole_with_its_bytes(
     assert panel.face.part("bytes") == {}
 
 
-def test_a_store_is_chosen_by_its_name_while_it_is_still_looked_for(
-    users: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("kstoolkit.widgets.stores.FIRST_LOOK_SECONDS", 0)
+def test_a_store_is_chosen_by_its_name_while_it_is_still_looked_for(users: Path) -> None:
     write_store(users.parent / "another", default={b"a": b"1"})
     with StorePanel(users.parent) as panel:
         panel.choose("users")
@@ -438,10 +435,7 @@ def test_a_panel_of_many_stores_appears_at_once(tmp_path: Path) -> None:
         assert "the first 20 of" in panel.static_html()
 
 
-def test_closing_ends_the_search_among_thousands_of_stores(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("kstoolkit.widgets.stores.FIRST_LOOK_SECONDS", 0)
+def test_closing_ends_the_search_among_thousands_of_stores(tmp_path: Path) -> None:
     for n in range(3_000):
         (tmp_path / str(n)).mkdir()
         (tmp_path / str(n) / "CURRENT").touch()

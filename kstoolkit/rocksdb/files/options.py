@@ -71,8 +71,8 @@ def parse_options(text: str) -> Records[OptionsSection]:
     """
     sections: list[OptionsSection] = []
     for each in text.splitlines():
-        line = _COMMENT.split(each, maxsplit=1)[0].strip()
-        if title := _TITLE.fullmatch(line):
+        line = (_COMMENT.split(each, maxsplit=1)[0] if "#" in each else each).strip()
+        if line.startswith("[") and (title := _TITLE.fullmatch(line)):
             family = None if title[2] is None else _unescaped(title[2])
             sections.append(OptionsSection(title[1], family, {}))
         elif line:
@@ -100,4 +100,6 @@ def _last(sections: list[OptionsSection], at: str) -> OptionsSection:
 
 
 def _unescaped(text: str) -> str:
+    if "\\" not in text:  # thousands of stores are told in seconds
+        return text
     return _ESCAPED.sub(lambda found: _CONTROLS.get(found[1], found[1]), text)
