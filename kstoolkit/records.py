@@ -223,18 +223,21 @@ class Record(Viewed):
         return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
 
 
+_LEFT = "style='text-align:left'"  # centred, what is wider than its table would lose its begin
+
+
 def facts_html(rows: Iterable[tuple[str, str]], caption: str = "") -> str:
     """Return what is so as an HTML table: what each fact is about, and the fact.
 
     >>> facts_html([("late", "<3")])[-63:]
     "t'>late</th><td style='text-align:left'>&lt;3</td></tr></table>"
     """
-    left = "style='text-align:left'"
     body = "".join(
-        f"<tr><th scope='row' {left}>{escape(what)}</th><td {left}>{escape(figure)}</td></tr>"
+        f"<tr><th scope='row' {_LEFT}>{escape(what)}</th><td {_LEFT}>{escape(figure)}</td></tr>"
         for what, figure in rows
     )
-    return f"<table>{f'<caption>{escape(caption)}</caption>' if caption else ''}{body}</table>"
+    head = f"<caption {_LEFT}>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{head}{body}</table>"
 
 
 def rows_html(caption: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -248,7 +251,7 @@ def rows_html(caption: str, heads: Iterable[str], rows: Iterable[Iterable[str]])
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
     )
     return (
-        f"<table><caption>{escape(caption)}</caption>"
+        f"<table><caption {_LEFT}>{escape(caption)}</caption>"
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
 

@@ -317,16 +317,22 @@ class Table {
     this.sort();
   }
 
+  get isNarrow() { return this.element.clientWidth < 520; }
+
   get seen() {
-    const narrow = this.element.clientWidth < 520;
-    return this.part.columns.map((each, place) => [each, place]).filter(([each]) => !each.hidden && !(narrow && each.wide));
+    const { isNarrow } = this;
+    return this.part.columns.map((each, place) => [each, place]).filter(([each]) => !each.hidden && !(isNarrow && each.wide));
   }
 
   heads() {
-    const widths = this.seen.map(([each]) => each.width ?? "minmax(4em, 1fr)").join(" ");
-    this.element.style.setProperty("--columns", widths);
-    const least = this.seen.map(([each]) => /[\d.]+em/.exec(each.width ?? "4em")[0]);
-    this.element.style.setProperty("--least", `calc(${least.join(" + ")} + ${10 * least.length}px)`);
+    const { seen, isNarrow } = this, asked = seen.map(([each]) => each.width ?? "minmax(4em, 1fr)");
+    const least = asked.map((width, at) => {
+      const em = Number(/[\d.]+/.exec(width)[0]); // where there is little room, texts give way, and figures a little
+      return isNarrow ? seen[at][0].codes ? Math.min(em, 6) : 0.85 * em : em;
+    });
+    const widths = asked.map((width, at) => width.replace(/[\d.]+em/, `${least[at]}em`));
+    this.element.style.setProperty("--columns", widths.join(" "));
+    this.element.style.setProperty("--least", `calc(${least.join("em + ")}em + ${10 * least.length}px)`);
     keepingFocus(this.head, () => this.head.replaceChildren(...this.seen.map(([each, place]) => {
       const [by, way] = this.sorted ?? [], sign = by !== place ? "" : way > 0 ? " ▲" : " ▼";
       const sort = by !== place ? "none" : way > 0 ? "ascending" : "descending";
@@ -984,7 +990,7 @@ class Lines {
     const { log, unit } = this.part, [from, to] = this.span;
     const ticks = log ? [0, 1, 2, 3, 4].map(at => SHORT.format(from * (to / from) ** (at / 4))) : this.span.map(x => this.text(x));
     return { cross, figures, spot, element: element("div", { class: "chart" }, element("div", { class: "label" },
-      element("b", {}, chart.label), ` up to ${chart.texts.flat()[all.indexOf(most)]}${log ? `, by${unit}; both by powers of ten` : ""}`),
+      element("b", {}, chart.label), ` up\u00a0to\u00a0${chart.texts.flat()[all.indexOf(most)].replace(" ", "\u00a0")}${log ? `, by${unit}; both by powers of ten` : ""}`),
     figures, drawing, element("div", { class: "v-axis" }, ...ticks.map(x => element("span", {}, x)))) };
   }
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (("people",), ("which", "sentence", "marks", "said", "strips", "done", "raw", "facts"))
 _MOST_TABS = 12
+_LONGEST_WAIT_SECONDS = 10
 _TOLD = ("certainty", "rules", "actions", "more than expected", "expected at the peak", "newcomers")
 _AGAIN, _UNDO, _RAW = "again", "undo", "raw"
 _SAYS = {
@@ -72,12 +73,19 @@ class FindingsPanel(Panel):
     @property
     def found(self) -> Incidents:
         """All incidents, the one that most deserves a look first."""
-        return self._people.incidents
+        return self._told.incidents
 
     @property
     def chosen(self) -> Incident | None:
         """The incident that is looked at."""
-        return self._chosen
+        return self._chosen if len(self._told) else None
+
+    @property
+    def _told(self) -> People:
+        """Who was found, once that was read for the first time."""
+        if not len(self._people):
+            self.wait(_LONGEST_WAIT_SECONDS)
+        return self._people
 
     def refresh(self) -> None:
         """Read again what was found; it appears once it is read."""
@@ -91,7 +99,7 @@ class FindingsPanel(Panel):
 
     def choose(self, who: int | str, place: int = 0) -> None:
         """Look at a user, by name or row, and one of its incidents; both count from 0."""
-        names = self._people.names
+        names = self._told.names
         row = names.index(who) if who in names else who
         if isinstance(row, str) or not 0 <= row < len(names):
             self.face.say("said", f"No {who!r}: there are {counted(len(names), 'users')}.")
@@ -104,18 +112,18 @@ class FindingsPanel(Panel):
     @property
     def _whose(self) -> tuple[Run, str] | None:
         """The run and the user that are looked at, if there are both."""
-        user = None if self._chosen is None else self._chosen.user
+        user = None if self.chosen is None else self.chosen.user
         return None if self._run is None or user is None else (self._run, user)
 
     def mark(self, mark: str = "known") -> None:
         """Mark the user of the chosen incident: see :meth:`kstoolkit.Run.mark`."""
-        if self._whose is None or self._chosen is None:
+        if self._whose is None or self.chosen is None:
             what = "run is given" if self._run is None else "user's incident is chosen"
             self.face.say("said", f"No {what}: nobody can be marked.")
             return
         run, user = self._whose
         with self.face.telling("said"):
-            run.mark(user, mark, why=self._chosen.sentence)
+            run.mark(user, mark, why=self.chosen.sentence)
             now = f"{shortened(user, 60)} is {mark} now: {str(run.folder.marks)!r} says so."
             self._read(f"{now} Undo takes it back.")
 
@@ -252,7 +260,8 @@ class FindingsPanel(Panel):
         return buttons("Mark its user", *made, undo | {"disabled": now is None}, again)
 
     def __repr__(self) -> str:
-        told = f"{counted(len(self._people), 'users')}, {counted(len(self.found), 'incidents')}"
+        people = self._people
+        told = f"{counted(len(people), 'users')}, {counted(len(people.incidents), 'incidents')}"
         chosen = "" if self._chosen is None else f"; {shortened(repr(self._chosen), 200)}"
         return f"FindingsPanel({told}{chosen})"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, joined, plain
-from kstoolkit.plots.names import capital, printed, with_unit, words_of
+from kstoolkit.plots.names import capital, printed, words_of
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.lab.results import Comparison, Listener, TrialFailed
 from kstoolkit.rocksdb.lab.workloads import KINDS, REPLAYED, Workload, chosen_profiles
@@ -123,7 +123,7 @@ def _trials(found: Comparison, of: dict[str, Course], state: str) -> Part:
         told[name] = {each: getattr(seen[-1], each) for each in _LAST}
         told[name] |= {f"peak_{each}": max(getattr(m, each) for m in seen) for each in _HIGHEST}
         stops[name] = state
-    labels = [*(capital(with_unit(each)) for each in _TABLED), "Stopped by"]
+    labels = [*(capital(words_of(each)) for each in _TABLED), "Stopped by"]
     columns = [parts.words("figure", labels, width="minmax(10em, 2fr)")]
     for name, figures in told.items():
         values = [figures.get(each) for each in _TABLED]

@@ -323,7 +323,8 @@ class Panel(Closing):
             print(self)  # noqa: T201 - a terminal shows text, and once
             return
         if not self.is_closed:
-            _display(dict(self.box._repr_mimebundle_()) | {"text/plain": repr(self)})
+            told = f"{self.title}: a picture of it stands below."
+            _display(dict(self.box._repr_mimebundle_()) | {"text/plain": told})
             self._await_look(FIRST_LOOK_SECONDS)
         self._place = _display(self._static_bundle(beside=not self.is_closed))
 

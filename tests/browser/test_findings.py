@@ -26,7 +26,7 @@ from tests.changelog.changelogs import HOUR
 from tests.plots.made import HOSTILE, MORNING, OVER, TEN, found, made_run
 
 told = [found(), found(user="Bo", count=7, log10_probability=-3.0),
-        found(action="write", count=4, expected_high=1, log10_probability=-20.0),
+        found(action="write", count=4, expected_low=0, expected_high=1, log10_probability=-20.0),
         found(user="Cy", window_start_ms=TEN - HOUR, count=3, log10_probability=-2.0),
         found(user="Bo", **{**OVER, "window_start_ms": MORNING, "count": 9})]
 """
