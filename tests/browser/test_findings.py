@@ -117,7 +117,7 @@ def look_at_a_window(page: Page, panel: Locator) -> None:
     hour = panel.locator("svg.v-strip").nth(1)
     hour.locator("rect.flagged").hover()
     expect(panel.get_by_role("tooltip")).to_have_text(
-        "2015-09-12 10:00 to 11:00 UTC: 4, expected 2–1, flagged"  # noqa: RUF001
+        "2015-09-12 10:00 to 11:00 UTC: 4, expected 0–1, flagged"  # noqa: RUF001
     )
     before = hour.locator("rect.flagged").get_attribute("width")
     hour.locator("rect.flagged").click()
