@@ -151,7 +151,8 @@ class StorePanel(Panel):
 
         Stores that are still being looked for are waited for.
         """
-        self._await_tree()
+        if self.tree is None:
+            self._looking.wait()
         at = [] if self.tree is None else self.tree.named(str(store))
         if len(at) > 1:
             told = f"{counted(len(at), 'stores')} are called {str(store)!r:.80}."
@@ -166,7 +167,7 @@ class StorePanel(Panel):
 
         Of what several stores have in common there are Overview and Checkup.
         """
-        self._await_tree()
+        self._await_chosen()
         if tab not in self._asked.tabs:
             message = f"There is no tab {tab!r:.80} here."
             raise ConfigurationError(message, hint=f"There are {', '.join(self._asked.tabs)}.")
@@ -212,9 +213,9 @@ class StorePanel(Panel):
         self._looking.wait()
         self._newest.wait()
 
-    def _await_tree(self) -> None:
-        """Wait until stores were looked for once: one that stands alone is chosen then."""
-        if self.tree is None:
+    def _await_chosen(self) -> None:
+        """Wait, if nothing is chosen, until stores were looked for: one that stands alone is."""
+        if self.tree is None and not self._asked.name:
             self._looking.wait()
 
     def _await_look(self, seconds: float) -> None:
@@ -319,7 +320,7 @@ class StorePanel(Panel):
         self._ask(_Asked(OVERVIEW, node, wanted).turned(self.tab))
 
     def _want(self, **told: Any) -> None:
-        self._await_tree()
+        self._await_chosen()
         asked = self._asked
         if asked.wanted is not None:
             self._ask(replace(asked, tab=ROWS, wanted=replace(asked.wanted, **told), number=0))

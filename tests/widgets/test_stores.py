@@ -435,6 +435,19 @@ def test_a_panel_of_many_stores_appears_at_once(tmp_path: Path) -> None:
         assert "the first 20 of" in panel.static_html()
 
 
+def test_a_tab_of_an_open_store_is_turned_to_before_its_folder_is_looked_through(
+    users: Path,
+) -> None:
+    with kst.open_store(users) as store:
+        begun = time.monotonic()
+        with StorePanel(store) as panel:
+            panel._heard({"pressed": ["tabs", "Rows"]})
+            took = time.monotonic() - begun
+            panel.wait()
+            assert panel.tab == "Rows"
+    assert took < 5, "the thread that looks waited for what waits for it"
+
+
 def test_closing_ends_the_search_among_thousands_of_stores(tmp_path: Path) -> None:
     for n in range(3_000):
         (tmp_path / str(n)).mkdir()
