@@ -16,7 +16,7 @@ from kstoolkit.moments import moment_of
 from kstoolkit.records import counted
 from kstoolkit.views.findings import People, done, events, strip, strips
 from kstoolkit.views.parts import Part, buttons, facts, said, sentence
-from kstoolkit.widgets.panel import Face, Newest, Panel
+from kstoolkit.widgets.panel import LONGEST_WAIT_SECONDS, Face, Newest, Panel
 
 if TYPE_CHECKING:
     from kstoolkit.findings.finding import Finding
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = (("people",), ("which", "sentence", "marks", "said", "strips", "done", "raw", "facts"))
 _MOST_TABS = 12
-_LONGEST_WAIT_SECONDS = 10
 _TOLD = ("certainty", "rules", "actions", "more than expected", "expected at the peak", "newcomers")
 _AGAIN, _UNDO, _RAW = "again", "undo", "raw"
 _SAYS = {
@@ -84,7 +83,7 @@ class FindingsPanel(Panel):
     def _told(self) -> People:
         """Who was found, once that was read for the first time."""
         if not len(self._people):
-            self.wait(_LONGEST_WAIT_SECONDS)
+            self.wait(LONGEST_WAIT_SECONDS)
         return self._people
 
     def refresh(self) -> None:

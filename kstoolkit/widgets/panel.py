@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 FIRST_LOOK_SECONDS = 1.0
 """How long a cell waits, with the panel shown, for a picture that tells more than that it reads."""
 
-_LONGEST_WAIT_SECONDS = 10
+LONGEST_WAIT_SECONDS = 10
+"""How long a panel waits for its own thread, whatever that does."""
 
 
 class Background:
@@ -91,7 +92,7 @@ class Background:
             self._is_closed = True
         self.stop()
 
-    def wait(self, seconds: float = _LONGEST_WAIT_SECONDS) -> None:
+    def wait(self, seconds: float = LONGEST_WAIT_SECONDS) -> None:
         """Wait until the job has ended, not longer than told."""
         with self._starting:
             thread = self._thread
@@ -138,7 +139,7 @@ class Newest:
         with self._lock:
             self._asked, self._closed = None, True
         if self._thread is not current_thread():
-            self.wait(_LONGEST_WAIT_SECONDS)
+            self.wait(LONGEST_WAIT_SECONDS)
 
     def _work(self) -> None:
         while True:

@@ -165,6 +165,7 @@ def test_every_tab_fits_a_narrow_page(
         lab.run_all(page)
         page.keyboard.press("Escape")
         page.keyboard.press("Control+b")
+        page.set_viewport_size({"width": int(width), "height": 2_400})  # what a tab tells is seen
         panel = page.locator(".kst-panel")
         for tab in TABS:
             turn(panel, tab)
