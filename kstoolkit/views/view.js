@@ -6,7 +6,7 @@ const MINUTE = 60000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 const STEPS = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 10080, 20160, 43200, 129600, 525600]
   .map(minutes => minutes * MINUTE);
 const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, TWICE = 400, LEAST_SPAN = 10 * MINUTE, BAND = 22, END = 8;
-const SHORT_EM = 8, LEAST_EM = 5;
+const SHORT_EM = 10, LEAST_EM = 5;
 
 function furnished(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -330,9 +330,10 @@ class Table {
     const ems = asked.map(width => Number(/[\d.]+/.exec(width)[0])), sum = some => some.reduce((a, b) => a + b, 0);
     // Where there is little room columns stand closer, and texts give way to figures as far as they must.
     const isTight = this.isNarrow && sum(ems) > (this.grid.clientWidth - 10 * ems.length - 6) / 13, gap = isTight ? 6 : 10;
-    const room = (this.grid.clientWidth - gap * ems.length - 12) / 13, texts = ems.filter(em => em > SHORT_EM);
+    const room = (this.grid.clientWidth - gap * ems.length - 12) / 13, texts = ems.filter((em, at) => em > SHORT_EM && seen[at][0].codes);
     const share = Math.min((room - sum(ems) + sum(texts)) / sum(texts), 1);
-    const least = !isTight ? ems : ems.map(em => em > SHORT_EM ? Math.max(share * em, LEAST_EM) : em);
+    const least = !isTight ? ems : ems.map((em, at) => em <= SHORT_EM || !seen[at][0].codes ? em
+      : Math.max(share * em, LEAST_EM, 0.62 * seen[at][0].label.length));
     const set = (name, value) => this.element.style.setProperty(name, value);
     set("--columns", asked.map((width, at) => width.replace(/[\d.]+em/, `${least[at]}em`)).join(" "));
     set("--least", `calc(${least.join("em + ")}em + ${gap * least.length}px)`);
