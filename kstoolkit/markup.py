@@ -10,7 +10,7 @@ import html
 import unicodedata
 
 _LONGEST_SENTENCE = 600
-_VOID = frozenset({"br", "hr", "img", "link", "meta"})
+_VOID = frozenset({"br", "hr", "img", "link", "meta", "source"})
 _JOINERS = "\u200c\u200d"
 """Persian words and joined emoji need these two invisible characters."""
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})

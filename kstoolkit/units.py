@@ -88,6 +88,18 @@ def format_span(seconds: float) -> str:
     return f"{seconds:,.1f} s"
 
 
+def format_share(part: float, whole: float = 1) -> str:
+    """Return a share in percent, which is neither 0 nor 100 unless it is exactly that.
+
+    >>> format_share(1, 3), format_share(1, 1000), format_share(999, 1000), format_share(3, 3)
+    ('33 %', 'under 1 %', 'over 99 %', '100 %')
+    """
+    percent = 100 * part / whole
+    if 0 < percent < 1:
+        return "under 1 %"
+    return "over 99 %" if 99 < percent < 100 else f"{percent:.0f} %"  # noqa: PLR2004 - percents
+
+
 def format_bytes(size_bytes: float | None) -> str:
     """Return a size for people, in binary units; ``None`` is ``"unknown"``.
 

@@ -5,6 +5,7 @@ Of a replica: its segments along time, how far a standby is behind, and how a re
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,6 +160,8 @@ def _bars(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Bar], list
     largest = sorted(uses, key=lambda each: -_bytes(each, by))[:MOST_ROWS]
     shown_uses = sorted(largest, key=lambda each: each.start_ms) if in_order else largest
     bars = [_use_bar(growth, by, each) for each in shown_uses]
+    if by == "segment" and (at := _where_the_kept_begin(growth, shown_uses)) is not None:
+        bars[at] = _partly_expired(growth, shown_uses[at], bars[at])
     notes = []
     if len(largest) < len(uses):
         what = _plural(by) if by in _GROWTH_BY else f"values of {by}"
@@ -169,7 +172,7 @@ def _bars(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Bar], list
         bars.append(rest_bar("all others together", rest, bars, format_bytes))
     if by == "age":
         notes.append(_aged(uses))
-    notes += _mixed(growth, by, uses)
+    notes += _mixed(growth, by)
     is_judged = growth.horizon.kept_from_ms is not None or _by_watermark(growth, by, uses)
     if not is_judged and by in {"segment", "window", "age"}:
         why = growth.horizon.unknown.get("kept_from_ms", "not told")
@@ -177,12 +180,38 @@ def _bars(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Bar], list
     return bars, notes
 
 
-def _mixed(growth: Growth, by: str, uses: Sequence[Any]) -> list[str]:
+def _where_the_kept_begin(growth: Growth, uses: Sequence[SegmentUse]) -> int | None:
+    """Return which segment, of those that are kept, alone can hold rows that are expired."""
+    kept_from_ms = growth.horizon.kept_from_ms
+    if kept_from_ms is None or len(uses) < len(growth.segments):
+        return None
+    mixed = [at for at, e in enumerate(uses) if not e.is_past and e.start_ms < kept_from_ms]
+    return mixed[0] if len(mixed) == 1 and _num_mixed(growth) > 0 else None
+
+
+def _partly_expired(growth: Growth, use: SegmentUse, bar: Bar) -> Bar:
+    """Return a segment's bar in two parts, by its rows."""
+    share = min(_num_mixed(growth) / max(use.num_rows, 1), 1)
+    parts = (
+        BarPart("expired", share * use.size_bytes, color=PARTS[1]),
+        BarPart("kept", (1 - share) * use.size_bytes, color=COUNTED),
+    )
+    return replace(bar, parts=tuple(each for each in parts if each.size))
+
+
+def _num_mixed(growth: Growth) -> int:
+    """Return how many rows are past their time in segments that are not."""
+    gone = growth.num_past_rows
+    past = sum(each.num_rows for each in growth.segments if each.is_past)
+    return 0 if gone is None else gone[0] - past
+
+
+def _mixed(growth: Growth, by: str) -> list[str]:
     """Return what is said of rows past their time that no bar of their own shows."""
     gone = growth.num_past_rows
     if gone is None or by in {"window", "age"}:
         return []
-    mixed = gone[0] - sum(each.num_rows for each in uses if by == "segment" and each.is_past)
+    mixed = _num_mixed(growth) if by == "segment" else gone[0]
     if mixed <= 0:
         return []
     where = "segments that are kept: a segment goes as a whole" if by == "segment" else "these bars"

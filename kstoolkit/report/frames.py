@@ -200,7 +200,7 @@ def record_part(record: Record, ids: Ids, limit: int | None) -> ReportPart:
     said = _said(record)
     brief = Html() if said and len(repr(record)) > _LONGEST_VALUE else line(record)
     body = joined(brief, said, plotted(record, key), _facts(record))
-    inner = [_inner(name, each, ids, limit) for name, each in records_in(record)]
+    inner = [_inner(name, each, ids, limit) for name, each, _ in records_in(record)]
     section = Section(key=key, heading=text(title), body=body, inner=tuple(inner))
     return ReportPart(title=title, section=section, span_ms=_span([record]))
 

@@ -28,6 +28,8 @@ Part = dict[str, Any]
 """What is drawn in one place of a view; an empty one is nothing."""
 
 _LONGEST_WORD = 120
+_LETTER_EM, _FIGURE_EM, _HEAD_EM = 0.55, 0.1, 0.62
+"""How wide a letter is, by how much more a figure is, and how wide a head's letter is."""
 _LARGEST = 2**53 - 1
 """What JavaScript's numbers hold exactly."""
 
@@ -77,8 +79,11 @@ def width_of(label: str, texts: Iterable[str]) -> str:
     >>> width_of("user", ["Anna", "Bo"]), width_of("path", ["x" * 90])
     ('minmax(4.0em, 6fr)', 'minmax(14.0em, 40fr)')
     """
-    longest = max(max(map(len, texts), default=0), len(label) + 1)
-    return f"minmax({min(max(0.6 * longest, 4), 14):.1f}em, {min(max(longest, 6), 40)}fr)"
+    widest = max(texts, key=len, default="")
+    em = _LETTER_EM * len(widest) + _FIGURE_EM * sum(map(str.isdecimal, widest))
+    longest = max(len(widest), len(label) + 1)
+    wanted = min(max(em, _HEAD_EM * len(label) + 0.4, 4), 14)
+    return f"minmax({wanted:.1f}em, {min(max(longest, 6), 40)}fr)"
 
 
 def words(label: str, names: pa.ChunkedArray | pa.Array | Sequence[str], **how: Any) -> Part:

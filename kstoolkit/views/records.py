@@ -6,6 +6,7 @@ each reason once.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields
@@ -22,22 +23,30 @@ from kstoolkit.units import format_bytes, format_count, format_span
 from kstoolkit.views.parts import Part, cards, coded, facts, seen, table, width_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from kstoolkit.records import Viewed
 
+_Columns = dict[str, list[Any]]
+
 NOTHING = "none"
-_LISTED = 8
+_LISTED = _FEW = 8
 _WHOLE_FROM = 1_000
 _MOST_ROWS = 10_000
 _OWN = {"sst": "SST", "ssts": "SSTs", "wal": "WAL", "rocksdb": "RocksDB"}
-_OWN |= {each.lower(): each for each in ("RSS", "PSS", "CPU", "ID")}
+_OWN |= {each.lower(): each for each in ("RSS", "PSS", "CPU", "ID", "UTC")}
 _WHYS, _UNKNOWN = ("unknown", "unjudged"), "unknown"
 _PLACES = {"path", "folder", "file"}  # of which the end tells most
 _MOMENTS_FROM_MS = 10**11
 """A number of milliseconds that is no duration: in 1973, or three years."""
 _ENDS = {"_ms": "", "_bytes": "", "_bytes_per_second": "_rate"}
 _NAMES = {"id", "option", "store"}  # which begin alike
+_SAYS_NOTHING = {"span_ms": 1, "error_rows": 0, "error_bytes": 0}
+"""What is left out of a table where all of its rows say it: one start alone, no error."""
+_SAID = {"nullptr": NOTHING} | {
+    f"kCompactionStyle{name}": name.lower() for name in ("Level", "Universal", "FIFO")
+}
+"""What OPTIONS files say by names of RocksDB's code."""
 _EMPTY: tuple[object, ...] = (None, (), "", {})
 
 
@@ -102,7 +111,8 @@ def _single(value: Any, name: str) -> str:
         told = bytes(value).decode("utf-8", "surrogateescape")
         return told if told.isprintable() else bytes(value).hex()
     if not isinstance(value, datetime):
-        return value.isoformat() if isinstance(value, date) else str(value)
+        said = value.isoformat() if isinstance(value, date) else str(value)
+        return _SAID.get(said, said)
     zone = "" if value.tzinfo is None else " UTC"
     time = value if value.tzinfo is None else value.astimezone(UTC)
     precision = "milliseconds" if time.microsecond else "seconds"
@@ -112,6 +122,8 @@ def _single(value: Any, name: str) -> str:
 def _number(value: Any, name: str) -> str:
     if name.endswith("_bytes_per_second"):
         return f"{format_bytes(float(value))} a second"
+    if name == "share" and 0 <= value <= 1:
+        return f"{100 * value:.3g} %"
     if name.endswith("_ms") and abs(value) < _MOMENTS_FROM_MS:
         return f"{value:.4g} ms" if abs(value) < _WHOLE_FROM else format_span(value / 1_000)
     is_whole = isinstance(value, int | np.integer)
@@ -140,19 +152,31 @@ def figures_of(thing: Viewed) -> Part:
     return shown and shown | {"unknown": [seen(each, 600) for each in unknown], "lacks": lacks}
 
 
-def rows_of(rows: Records[Any] | pd.DataFrame) -> Part:
-    """Return several records, or a frame, as a table; those that say sentences as cards."""
+def rows_of(rows: Records[Any] | pd.DataFrame, of: int | None = None) -> Part:
+    """Return several records, or a frame, as a table; those that say sentences as cards.
+
+    They are the largest of ``of`` that there are. What is unknown of all is folded, by reason.
+    """
     if isinstance(rows, Records):
         kept = rows[:_MOST_ROWS]
         if kept and all("\n" in str(each) for each in kept):
             return cards(map(str, kept))
         names = [each.name for each in fields(kept[0]) if each.name not in _WHYS] if kept else []
-        names.sort(key=lambda name: name in _PLACES)  # long ones last
-        columns = [(name, [value_of(each, name) for each in kept]) for name in names]
-        return _table(rows.kind, columns, len(rows))
+        columns: _Columns = {name: [value_of(each, name) for each in kept] for name in names}
+        missing = {
+            name for name, values in columns.items() if set(map(_is_unknown, values)) == {True}
+        }
+        whys = {(name, each.unknown[name]) for each in kept for name in missing}
+        told = {name: each for name, each in columns.items() if name not in missing}
+        folded = by_reason((label_of(name), printed(why)) for name, why in sorted(whys))
+        lacks: Part = {"unknown": [seen(each, 600) for each in folded]} if folded else {}
+        lacks |= {"lacks": f"{counted(len(missing), 'figures')} unknown, and why"} if folded else {}
+        largest = (
+            f", the largest of {format_count(of)}" if of is not None and of > len(rows) else ""
+        )
+        return _table(rows.kind, _in_order(_that_tell(told)), len(rows), largest, **lacks)
     frame = rows.head(_MOST_ROWS)
-    columns = [(str(name), frame[name].tolist()) for name in frame.columns]
-    return _table("rows", columns, len(rows))
+    return _table("rows", {str(name): frame[name].tolist() for name in frame.columns}, len(rows))
 
 
 def line_of(thing: object) -> str:
@@ -161,10 +185,14 @@ def line_of(thing: object) -> str:
     return "" if re.match(r"(\w+\()?\w+=", told) else told
 
 
-def records_in(record: Record) -> list[tuple[str, Records[Any]]]:
-    """Return the records that a record holds, by the names of its fields."""
+def records_in(record: Record) -> list[tuple[str, Records[Any], int | None]]:
+    """Return the records that a record holds, by the names of its fields, and of how many."""
     values = ((each.name, getattr(record, each.name)) for each in fields(record))  # type: ignore[arg-type] # records are dataclasses
-    return [(name, each) for name, each in values if isinstance(each, Records) and len(each)]
+    return [
+        (name, each, getattr(record, f"num_{name}", None))
+        for name, each in values
+        if isinstance(each, Records) and len(each)
+    ]
 
 
 def about(record: Record) -> list[str]:
@@ -175,6 +203,10 @@ def about(record: Record) -> list[str]:
         if not ("source" in each.metadata or each.name in _WHYS)
         and not isinstance(getattr(record, each.name), Record | Records)
     ]
+
+
+def _is_unknown(value: object) -> bool:
+    return value is _UNKNOWN
 
 
 def value_of(record: Any, name: str) -> Any:
@@ -198,13 +230,54 @@ def by_reason(whys: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{', '.join(of)}: {why}" for why, of in names.items()]
 
 
-def _table(kind: str, columns: Sequence[tuple[str, list[Any]]], of: int) -> Part:
+def _that_tell(columns: _Columns) -> _Columns:
+    """Return the columns that say something; not bytes of what stands there as a text, too."""
+
+    def is_told(name: str, values: list[Any]) -> bool:
+        raw = columns.get(name.removesuffix("_raw"), []) if name.endswith("_raw") else []
+        alike = bool(raw) and [*map(printed, raw)] == [*map(printed, values)]
+        is_empty = name in _SAYS_NOTHING and set(values) == {_SAYS_NOTHING[name]}
+        return not (alike or is_empty)
+
+    return {name: values for name, values in columns.items() if is_told(name, values)}
+
+
+def _in_order(columns: _Columns) -> _Columns:
+    """Return the columns with where each row is from first, if that tells them apart; or last."""
+    places = {name: columns[name] for name in columns if name in _PLACES}
+    others = {name: columns[name] for name in columns if name not in _PLACES}
+    first = {
+        name: _from_where_they_differ(values)
+        for name, values in places.items()
+        if len(set(values)) > 1 and all(isinstance(each, str) for each in values)
+    }
+    return first | others | {name: each for name, each in places.items() if name not in first}
+
+
+def _from_where_they_differ(paths: list[str]) -> list[str]:
+    r"""Return paths from where they differ.
+
+    >>> _from_where_they_differ(["/a/b/clicks", "/a/b/users"])
+    ['clicks', 'users']
+    """
+    if len({each.startswith("/") for each in paths}) > 1:
+        return paths
+    shared = os.path.commonpath(paths)
+    return [os.path.relpath(each, shared) for each in paths]
+
+
+def _table(kind: str, columns: _Columns, of: int, of_all: str = "", **how: Any) -> Part:
+    """Return a table with its name above it; of more than a few rows it can be searched."""
     if not columns:
         return {}
-    made = [_column(name, values) for name, values in columns]
+    made = [_column(name, values) for name, values in columns.items()]
     searched = [each["name"] for each in made if "codes" in each]
-    noun = f"{kind}, the first of {format_count(of)}" if of > _MOST_ROWS else kind
-    return table(words(kind), noun, made, **({"search": searched} if searched else {}))
+    which = f", the first of {format_count(of)}" if of > _MOST_ROWS else of_all
+    if searched and of > _FEW:
+        how |= {"search": searched, "hint": f"Search {kind} \N{HORIZONTAL ELLIPSIS}"}
+    how["one"] = counted(1, kind)[2:] + which
+    label = words(kind) if "search" in how else f"{counted(of, kind)}{which}"
+    return table(label, f"{kind}{which}", made, **how)
 
 
 def _column(name: str, values: list[Any]) -> Part:

@@ -37,9 +37,13 @@ def _tile(tile: Part) -> list[str]:
 
 
 def _facts(part: Part) -> Html:
-    unknown = [element("li", isolated(each, 600)) for each in part.get("unknown", ())]
-    listed = [element("p", f"{part['lacks']}:"), element("ul", *unknown)] if unknown else []
-    return joined(_text_table([["what", "figure"], *part["rows"]]), *listed)
+    return joined(_text_table([["what", "figure"], *part["rows"]]), _unknown(part))
+
+
+def _unknown(part: Part) -> Html:
+    """Return what of a part is unknown, and why."""
+    listed = [element("li", isolated(each, 600)) for each in part.get("unknown", ())]
+    return joined(element("p", f"{part['lacks']}:"), element("ul", *listed)) if listed else Html()
 
 
 def _card(card: Part) -> Html:
@@ -57,7 +61,7 @@ def _table(part: Part) -> Html:
         row[0] = "\N{EM SPACE}" * depth + row[0]
     number = counted(part["leaves"] if "leaves" in part else part["rows"], part["noun"])
     note = f"the first {shown} of {number}" if shown < part["rows"] else number
-    return _text_table([[each["label"] for each in columns], *cells], note)
+    return joined(_text_table([[each["label"] for each in columns], *cells], note), _unknown(part))
 
 
 def _cell(column: Part, row: int) -> str:
@@ -69,6 +73,15 @@ def _cell(column: Part, row: int) -> str:
         return "" if value is None else format_count(value)
     told: str = column["words"][column["codes"][row]]
     return told
+
+
+def _picture(part: Part) -> Html:
+    """Return a picture; on a small screen the one that is made for it, where that may be asked."""
+    drawn = element("img", **{name: part[name] for name in ("src", "alt", "width")})
+    if "narrow" not in part:
+        return drawn
+    narrow = element("source", media="(max-width: 900px)", srcset=part["narrow"])
+    return element("picture", narrow, drawn)
 
 
 def _form(part: Part) -> Html:
@@ -125,9 +138,7 @@ _DRAWN: dict[str, Callable[[Part], Html]] = {
     "buttons": _buttons,
     "facts": _facts,
     "cards": lambda part: joined(*map(_card, part["cards"])),
-    "picture": lambda part: element(
-        "img", **{name: part[name] for name in ("src", "alt", "width")}
-    ),
+    "picture": _picture,
     "form": _form,
     "code": lambda part: element("pre", text(part["text"], keep="\n")),
     "bars": _bars,

@@ -14,7 +14,7 @@ import numpy as np
 from kstoolkit.moments import moment_text
 from kstoolkit.records import counted
 from kstoolkit.stores.rows.rows import value_text
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.units import format_bytes, format_count, format_share
 from kstoolkit.views.parts import Part, code, coded, facts, numbers, seen, sizes, table, words
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class StoreTree:
             sizes("size", [each.size_bytes for each in nodes], width="5em"),
             words("kind", [each.kind for each in nodes], wide=True),
             words(
-                "state", states, kind="badges", width="minmax(6.6em, 1fr)", hidden=not any(states)
+                "state", states, kind="badges", width="minmax(7.6em, 1fr)", hidden=not any(states)
             ),
             words("path", paths, hidden=True),
         ]
@@ -144,7 +144,7 @@ class StoreTree:
             if number
         ]
         share = self.expired.get(node.path or "")
-        return ", ".join([*told, *([f"{share:.0%} expired"] if share else [])])
+        return ", ".join([*told, *([f"{format_share(share)} expired"] if share else [])])
 
 
 def _below(stores: Sequence[FoundStore], depth: int, root: Path) -> Iterator[Node]:
@@ -216,7 +216,7 @@ def told_of_store(found: FoundStore, *more: tuple[str, str]) -> Part:
     for name in ("application", "topology", "task", "operator", "partition"):
         value = getattr(found, name)
         told += [] if value is None else [(name, str(value))]
-    sure = "" if found.confidence is None else f", {found.confidence:.0%} sure"
+    sure = "" if found.confidence is None else f", {format_share(found.confidence)} sure"
     why = f": {'; '.join(found.reasons)}" if found.reasons else ""
     is_known = found.kind is not None
     told.append(("kind", f"{found.kind}{sure}{why}" if is_known else _known(found, "kind")))
@@ -249,8 +249,8 @@ def segments_of(found: FoundStore) -> Part:
         return {}
     took = [1 if each.end_ms is None else each.end_ms - each.start_ms for each in rows]
     columns = [
-        words("segment", [Path(each.path).name for each in rows]),
-        sizes("size", [each.size_bytes for each in rows], width="6em"),
+        words("segment", [Path(each.path).name for each in rows], middle=True),
+        sizes("size", [each.size_bytes for each in rows], width="5em"),
         _spans([[(each.start_ms, ms, "")] for each, ms in zip(rows, took, strict=True)]),
     ]
     return table("Segments", "segments", columns)
@@ -298,9 +298,9 @@ def _spans(rows: Sequence[Sequence[_Span]]) -> Part:
         "kind": "spans",
         "name": "when",
         "label": "when (UTC)",
-        "width": "minmax(9em, 3fr)",
+        "width": "minmax(7em, 3fr)",
         "unit": 1,
-        "span": [origin, max(end, origin + 1_000)],
+        "span": [origin, end + max((end - origin) // 50, 1)],
         "firsts": firsts,
         "starts": [at - origin for at, *_ in flat],
         "lengths": [took for _, took, _ in flat],

@@ -3,10 +3,10 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const MINUTE = 60000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
-const STEPS = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 10080, 20160, 43200, 129600, 525600]
-  .map(minutes => minutes * MINUTE);
+const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 15000, 30000, ...[1, 5, 15, 30, 60,
+  180, 360, 720, 1440, 2880, 10080, 20160, 43200, 129600, 525600].map(minutes => minutes * MINUTE)];
 const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, TWICE = 400, LEAST_SPAN = 10 * MINUTE, BAND = 22, END = 8;
-const SHORT_EM = 10, LEAST_EM = 5;
+const SHORT_EM = 10, LEAST_EM = 5, NAME_EM = 7;
 
 function furnished(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -26,10 +26,11 @@ const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignific
 const number = value => value.toLocaleString("en-US");
 const moment = (ms, length = 16) => new Date(ms).toISOString().slice(0, length).replace("T", " ");
 const clock = ms => new Date(ms).toISOString().slice(11, 16);
-const tickText = (ms, step) => step >= DAY || ms % DAY === 0 ? DATE.format(ms) : clock(ms);
+const tickText = (ms, step) => step >= DAY || ms % DAY === 0 ? DATE.format(ms) : step >= MINUTE ? clock(ms)
+  : new Date(ms).toISOString().slice(step < 1000 ? 17 : 11, step < 1000 ? 23 : 19) + (step < 1000 ? " s" : "");
 
 function between(start, end) {
-  if (end - start < MINUTE) return `${moment(start, 19)} UTC`;
+  if (end - start < MINUTE) return `${moment(start, start % 1000 ? 23 : 19)} UTC`;
   const to = moment(start).slice(0, 10) === moment(end).slice(0, 10) ? clock(end) : moment(end);
   return end - start === DAY && start % DAY === 0
     ? `${moment(start).slice(0, 10)} (UTC)` : `${moment(start)} to ${to} UTC`;
@@ -153,7 +154,8 @@ class Table {
       this.head), this.body);
     this.bar = element("div", { class: "bar" }, this.search, this.chips, this.told);
     this.title = element("div", { class: "label" });
-    this.element = element("section", { class: "table" }, this.bar, this.title, this.grid);
+    this.unknown = element("div");
+    this.element = element("section", { class: "table" }, this.bar, this.title, this.grid, this.unknown);
   }
 
   put(part) {
@@ -168,6 +170,7 @@ class Table {
     this.bar.hidden = !part.search;
     this.title.hidden = !!part.search;
     this.title.textContent = part.label;
+    this.unknown.replaceChildren(folded(part));
     this.low = part.columns.map(each => each.words?.map(word => word.toLowerCase()));
     this.putChips();
     this.chosen = part.chosen ?? -1;
@@ -333,7 +336,7 @@ class Table {
     const room = (this.grid.clientWidth - gap * ems.length - 12) / 13, texts = ems.filter((em, at) => em > SHORT_EM && seen[at][0].codes);
     const share = Math.min((room - sum(ems) + sum(texts)) / sum(texts), 1);
     const least = !isTight ? ems : ems.map((em, at) => em <= SHORT_EM || !seen[at][0].codes ? em
-      : Math.max(share * em, LEAST_EM, 0.62 * seen[at][0].label.length));
+      : Math.max(share * em, seen[at][0].middle || seen[at][0].tail ? NAME_EM : LEAST_EM, 0.62 * seen[at][0].label.length));
     const set = (name, value) => this.element.style.setProperty(name, value);
     set("--columns", asked.map((width, at) => width.replace(/[\d.]+em/, `${least[at]}em`)).join(" "));
     set("--least", `calc(${least.join("em + ")}em + ${gap * least.length}px)`);
@@ -343,7 +346,7 @@ class Table {
       const sort = by !== place ? "none" : way > 0 ? "ascending" : "descending";
       const head = element("div", { role: "columnheader", class: `cell c-${each.kind}`, "aria-sort": sort },
         element("button", { type: "button", onclick: () => this.order(place), title: each.title },
-          each.label + sign));
+          each.label.slice(0, 1).toUpperCase() + each.label.slice(1) + sign));
       if (each.kind === "spans") this.timeHead(head, each);
       return head;
     })));
@@ -408,7 +411,7 @@ class Table {
   /** What stands before the first cell of a row of a tree. */
   twist(row) {
     if (!this.above) return "";
-    const indent = `margin-left: ${this.part.depths[row] * 14}px`;
+    const indent = `margin-left: ${this.part.depths[row] * (this.isNarrow ? 7 : 14)}px`;
     if (!this.hasBelow(row)) return element("i", { class: "twist", style: indent });
     return element("i", { class: "twist", style: indent, onclick: event => {
       event.stopPropagation();

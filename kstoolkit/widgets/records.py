@@ -52,7 +52,7 @@ def parts_of(record: Viewed) -> dict[str, Part]:
         line = ""  # its table says so
     told = {"line": sentence(shortened(line, 600)) if line else {}}
     if isinstance(record, Record):
-        inner = {f"table_{name}": rows_of(each) for name, each in records_in(record)}
+        inner = {f"table_{name}": rows_of(each, of) for name, each, of in records_in(record)}
         # What says sentences comes before figures: what to do before what is so.
         said_first = {name: each for name, each in inner.items() if each.get("kind") == "cards"}
         return told | said_first | {"plot": _plot(record), "facts": figures_of(record)} | inner

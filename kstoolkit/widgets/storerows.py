@@ -16,7 +16,7 @@ from kstoolkit.markup import plain, shortened
 from kstoolkit.records import counted
 from kstoolkit.stores.rows.asking import typed_key
 from kstoolkit.stores.rows.readable import Estimating
-from kstoolkit.units import format_count
+from kstoolkit.units import format_count, format_share
 from kstoolkit.views.parts import Part, field, form
 from kstoolkit.views.stores import ShownRow, shown_row
 
@@ -68,7 +68,7 @@ class Wanted:
             | {"hidden": _is_of_spark(store)},
             _choice("version", "Version", self.version, store, "latest"),
             _choice("family", "Family", self.family, store),
-            field("sought", "Search a key", self.sought, hint="a key, or 0x and hex"),
+            field("sought", "Search a key", self.sought, hint="a key, or 0x…"),
             field("is_prefix", "Keys that begin so", self.is_prefix, type="tick"),
         ]
         return form("Which rows, and how to read them", *told)
@@ -276,7 +276,7 @@ def _guessed(store: Any, number: int) -> str:
     if store.kind == "window" and not hasattr(store, "recognised"):
         return "as kstoolkit writes them"
     guess = store.guesses[number]
-    return f"a guess, {guess.confidence:.0%} sure: {'; '.join(guess.reasons)}"
+    return f"a guess, {format_share(guess.confidence)} sure: {'; '.join(guess.reasons)}"
 
 
 def _rows(store: OpenedStore) -> str:

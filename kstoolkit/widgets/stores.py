@@ -469,7 +469,7 @@ def _log(store: Any) -> list[Part]:
 
 
 _VIEWS: dict[str, Callable[[Any], list[Part]]] = {
-    "Levels": lambda store: [*_told(store.levels()), *_told(store.summary())],
+    "Levels": lambda store: [*_told(store.levels()), *_told(store.summary(), "line")],
     "Memory": lambda store: _told(store.memory()),
     "Log": _log,
     "Advice": lambda store: _told(a) if len(a := store.advice()) else [sentence(_NO_ADVICE)],

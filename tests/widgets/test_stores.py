@@ -372,7 +372,9 @@ def test_growth_is_a_few_sentences_and_leaves_with_the_store(
     share = panel.growth.num_past_rows
     assert share is not None
     states = panel.face.part("tree")["columns"][3]["words"]
-    assert [each for each in states if "expired" in each] == [f"{share[0] / 54:.0%} expired"]
+    assert [each for each in states if "expired" in each] == [
+        f"{100 * share[0] / 54:.0f} % expired"
+    ]
     panel.choose("users")
     panel.wait()
     assert panel.growth is not None

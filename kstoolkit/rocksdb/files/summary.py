@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.records import Record, Source, of_source
+from kstoolkit.records import Record, Source, counted, of_source
 from kstoolkit.rocksdb.files.options import option_in
 from kstoolkit.rocksdb.files.ssts import entries_in
 from kstoolkit.units import format_bytes, format_count
@@ -81,10 +81,10 @@ class StoreSummary(Record):
     unknown: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        families = format_count(len(self.column_families))
+        families = counted(len(self.column_families), "column families")
         return (
-            f"StoreSummary({self.path!r}, {families} column families, "
-            f"{format_count(self.num_files)} files, {format_bytes(self.sst_bytes)}, "
+            f"StoreSummary({self.path!r}, {families}, "
+            f"{counted(self.num_files, 'files')}, {format_bytes(self.sst_bytes)}, "
             f"about {format_count(self.estimated_rows)} rows)"
         )
 

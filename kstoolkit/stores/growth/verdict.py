@@ -19,7 +19,7 @@ from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.stores.growth.clock import ONE_ROW_A_KEY, Clock, interval_of
 from kstoolkit.stores.growth.records import Eviction
 from kstoolkit.stores.rows.rows import value_text
-from kstoolkit.units import format_bytes, format_count, format_duration
+from kstoolkit.units import format_bytes, format_count, format_duration, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -200,18 +200,6 @@ _MUCH_PREALLOCATED_BYTES = 1 << 20
 """RocksDB sets 4 MiB aside for each MANIFEST; below one of these nobody would ask."""
 
 
-def _share_text(part: float, whole: float = 1) -> str:
-    """Return a share in percent, which is neither 0 nor 100 unless it is exactly that.
-
-    >>> _share_text(1, 3), _share_text(1, 1000), _share_text(999, 1000), _share_text(3, 3)
-    ('33 %', 'under 1 %', 'over 99 %', '100 %')
-    """
-    percent = 100 * part / whole
-    if 0 < percent < 1:
-        return "under 1 %"
-    return "over 99 %" if 99 < percent < 100 else f"{percent:.0f} %"  # noqa: PLR2004 - percents
-
-
 def _amount(num_rows: int, data_bytes: int, error_rows: int = 0, noun: str = "row") -> str:
     """Return how many rows there are, and their bytes; with an error, as at least so many.
 
@@ -225,7 +213,7 @@ def _amount(num_rows: int, data_bytes: int, error_rows: int = 0, noun: str = "ro
 
 def _of_rows(growth: Growth, num_rows: int | None, size: int | None, error_rows: int = 0) -> str:
     told = _amount(num_rows or 0, size or 0, error_rows)
-    return f"{told}, {_share_text(num_rows or 0, growth.num_rows)} of the rows,"
+    return f"{told}, {format_share(num_rows or 0, growth.num_rows)} of the rows,"
 
 
 def _of_data(growth: Growth, size_bytes: int | None) -> float:
@@ -335,7 +323,7 @@ def _outstanding_values(growth: Growth) -> list[tuple[str, KeyUse]]:
 
 def _takes(use: KeyUse | PrefixUse | WindowUse, error_bytes: int = 0) -> str:
     more = f", and at most {format_bytes(error_bytes)} more" if error_bytes else ""
-    return f"{_amount(use.num_rows, use.data_bytes)}{more}: {_share_text(use.share)} of the data"
+    return f"{_amount(use.num_rows, use.data_bytes)}{more}: {format_share(use.share)} of the data"
 
 
 def _shortened(text: str) -> str:
@@ -490,7 +478,7 @@ def _history(growth: Growth) -> str:
     per_key = versions.versions_per_key
     return (
         f"{_amount(versions.num_history, versions.history_bytes, noun='version')}, "
-        f"{_share_text(versions.history_bytes, growth.data_bytes or 1)} of the data, beside "
+        f"{format_share(versions.history_bytes, growth.data_bytes or 1)} of the data, beside "
         f"{format_count(versions.num_latest)} latest ones; "
         + ("" if per_key is None else f"a key has {per_key:.1f} versions on average, and ")
         + f"one has at least {format_count(versions.most_versions)}"
@@ -512,7 +500,7 @@ _WORDS: dict[str, Callable[[Growth], object]] = {
         f"{_rounded(g.horizon.inferred_least_ms)} to {_rounded(g.horizon.inferred_most_ms)}"
     ),
     "cut": _cut,
-    "density": lambda g: _share_text(g.deletions.tombstone_density or 0),
+    "density": lambda g: format_share(g.deletions.tombstone_density or 0),
     "disk_bytes": lambda g: format_bytes(g.disk_bytes),
     "end": lambda g: "ends" if g.expired.num_past_segments == 1 else "end",
     "expired": _expired,
