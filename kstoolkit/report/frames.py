@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 50
 """Rows of a table: what one person looks at; files are for more."""
 
-_WIDEST, _WIDEST_WRAPPED, _SLIM = 104, 200, 46
+_WIDEST, _WIDEST_WRAPPED, _SLIM = 104, 200, 42
 """Characters that stand beside each other on a sheet of A4, gaps among them."""
 _GAP = 2
 _MOST_COLUMNS, _WIDE_FROM = 120, 4

@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 _Columns = dict[str, list[Any]]
 
 NOTHING = "none"
-_LISTED = _FEW = 8
+_LISTED, _FEW = 8, 4
 _WHOLE_FROM = 1_000
 _MOST_ROWS = 10_000
 _OWN = {"sst": "SST", "ssts": "SSTs", "wal": "WAL", "rocksdb": "RocksDB"}
 _OWN |= {each.lower(): each for each in ("RSS", "PSS", "CPU", "ID", "UTC")}
 _WHYS, _UNKNOWN = ("unknown", "unjudged"), "unknown"
 _PLACES = {"path", "folder", "file"}  # of which the end tells most
+_NEARLY_ALL = 0.99
 _MOMENTS_FROM_MS = 10**11
 """A number of milliseconds that is no duration: in 1973, or three years."""
 _ENDS = {"_ms": "", "_bytes": "", "_bytes_per_second": "_rate"}
@@ -123,7 +124,8 @@ def _number(value: Any, name: str) -> str:
     if name.endswith("_bytes_per_second"):
         return f"{format_bytes(float(value))} a second"
     if name == "share" and 0 <= value <= 1:
-        return f"{100 * value:.3g} %"
+        digits = 2 if value < _NEARLY_ALL else 4  # which is not told as all
+        return f"{np.format_float_positional(100 * value, digits, fractional=False, trim='-')} %"
     if name.endswith("_ms") and abs(value) < _MOMENTS_FROM_MS:
         return f"{value:.4g} ms" if abs(value) < _WHOLE_FROM else format_span(value / 1_000)
     is_whole = isinstance(value, int | np.integer)

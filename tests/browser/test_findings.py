@@ -123,7 +123,7 @@ def look_at_a_window(page: Page, panel: Locator) -> None:
     hour.locator("rect.flagged").click()
     expect(panel.get_by_role("grid", name="Done between")).to_contain_text("read")
     assert hour.locator("rect.flagged").get_attribute("width") != before
-    panel.get_by_role("button", name="Events", exact=True).click()
+    panel.get_by_title("Read them once more from their files").click()
     expect(panel.get_by_text("None of 59 events is found in the files now")).to_be_visible()
     panel.get_by_role("button", name="All time").click()
     expect(panel.get_by_role("button", name="All time")).to_be_hidden()

@@ -189,7 +189,7 @@ def test_a_table_shows_values_as_people_write_them() -> None:
         index=pd.Index(["anna", "bo"], name="user"),
     )
     page = page_of(frame)
-    said = ("anna", "2015-09-12 10:00:00 UTC", "1.5 KiB", "12.3 %", "0061", "a, b", "yes")
+    said = ("anna", "2015-09-12 10:00:00 UTC", "1.5 KiB", "12 %", "0061", "a, b", "yes")
     assert "".join(said) in page.text
     assert "bonone2.0 KiBnonenonenoneno" in page.text
     assert "Data from 2015-09-12 10:00 UTC" not in page.text

@@ -82,7 +82,9 @@ def test_a_table_says_how_many_rows_it_has_and_of_how_many_it_has_the_largest() 
 
 
 def test_a_share_is_told_in_percent_and_what_is_none_as_it_is() -> None:
-    assert [printed(each, "share") for each in (0.0, 1 / 18, 1.0)] == ["0 %", "5.56 %", "100 %"]
+    told = {0.0: "0 %", 0.000_012: "0.0012 %", 1 / 18: "5.6 %", 1 / 3: "33 %", 0.999: "99.9 %"}
+    assert {each: printed(each, "share") for each in told} == told
+    assert printed(1.0, "share") == "100 %"
     assert printed(7.5, "share") == "7.5"
     assert printed("nullptr", "merge_operator") == "none"
     assert printed("kCompactionStyleUniversal") == "universal"
