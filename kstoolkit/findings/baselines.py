@@ -57,7 +57,7 @@ usual is learnt anew from the counts that there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import count as numbers_from
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -81,7 +81,6 @@ from kstoolkit.findings.lasting import (
 from kstoolkit.findings.peers import (
     FACTS_SCHEMA,
     FEWEST_WINDOWS,
-    MOMENTS_SCHEMA,
     codes_in,
     encoded,
     first_terms,
@@ -89,13 +88,14 @@ from kstoolkit.findings.peers import (
     integers,
     moments_of,
     moments_of_firsts,
+    moments_table,
     of_all_kinds,
     of_kinds,
     places,
     streamed,
     streams_in,
 )
-from kstoolkit.findings.rhythm import TOO_FEW, is_odd, rhythm_of, wave_at
+from kstoolkit.findings.rhythm import TOO_FEW, has_rhythm, is_odd, is_shown_none, rhythm_of, wave_at
 from kstoolkit.findings.tails import PRIOR_DISPERSION, own_dispersion
 
 if TYPE_CHECKING:
@@ -103,11 +103,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kstoolkit.findings.peers import Flags, Floats, Integers, Waves
+    from kstoolkit.findings.peers import Flags, Floats, Integers, Moments, Waves
 
     Singles = NDArray[np.float32]
     _Law = dict[str, Floats | Integers]
     """Columns of LASTING_SCHEMA by name."""
+
+    Past = dict[str, NDArray[Any]]
+    """What was known of cells, one a row: columns of them by name."""
 
 _VERSION, _EARLIER = 2, 1
 _BLOCK = "block of baselines"
@@ -131,6 +134,9 @@ _CLIPPED_AT = 5
 
 _MANY_ROWS = 256
 """With so many rows a window, it costs no more to go through windows one by one."""
+
+_STRETCH = 28
+"""Of so many steps of the grid cells are taken up at once, and then let go if they are old."""
 
 _LARGE, _SHARE, _MOST_BESIDE = 4096, 8, 16
 """From how many cells on a block has others beside it, up to what share of them, how often."""
@@ -252,22 +258,33 @@ class Cells:
         self.users, user = encoded(pa.DictionaryArray.from_arrays(self.user, self.users))
         self.key = user << _ACTION_BITS | self.action_of(slice(None))
 
-    def learn(self, cell: Integers, start_ms: Integers, count: Integers, at_most: Integers) -> None:
-        """Put in counts of a window, or of one each; no cell twice; ``top`` is aged by then."""
-        held, wave = np.minimum(count, at_most), wave_at(start_ms)
-        is_odd_day = np.broadcast_to(is_odd(start_ms), cell.shape)
-        for half, chosen in (("even", ~is_odd_day), ("odd", is_odd_day)):
-            cosine, sine = (held * part for part in (wave.real, wave.imag))
-            getattr(self, f"{half}_cosine")[cell[chosen]] += cosine[chosen]
-            getattr(self, f"{half}_sine")[cell[chosen]] += sine[chosen]
-        self.total[cell] += held
-        self.squares[cell] += held.astype(np.float64) ** 2
-        self.learnt[cell] += 1
-        self.first_ms[cell] = np.minimum(self.first_ms[cell], start_ms)
-        self.last_ms[cell] = start_ms
-        top = self.top[cell]
-        self.second[cell] = np.maximum(self.second[cell], np.minimum(top, count))
+    def told(self, cell: Integers) -> Past:
+        """Return what is known of some cells."""
+        return {name: getattr(self, name)[cell] for name in _TOLD}
+
+    def learn(self, cell: Integers, at: _Windows, count: Integers, age: Floats) -> Past:
+        """Learn a count of each of some cells, no cell twice; return what was known before.
+
+        Their two highest windows are worth ``age`` of what they were.
+        """
+        past, top = self.told(cell), age * self.top[cell]
+        past["second"] = second = age * past["second"]
+        at_most = (np.floor(_MOST_OF_SECOND * second) + _MOST_BESIDES).astype(np.int64)
+        held = np.minimum(count, at_most)
+        cosine, sine = held * at.wave.real, held * at.wave.imag
+        for half, chosen in (("even", ~at.is_odd), ("odd", at.is_odd)):
+            some = chosen.nonzero()[0]
+            if len(some):
+                getattr(self, f"{half}_cosine")[cell[some]] += cosine[some]
+                getattr(self, f"{half}_sine")[cell[some]] += sine[some]
+        self.total[cell] = past["total"] + held
+        self.squares[cell] = past["squares"] + held.astype(np.float64) ** 2
+        self.learnt[cell] = past["learnt"] + 1
+        self.first_ms[cell] = np.minimum(past["first_ms"], at.start_ms)
+        self.last_ms[cell] = at.start_ms
+        self.second[cell] = np.maximum(second, np.minimum(top, count))
         self.top[cell] = np.maximum(top, count)
+        return past
 
     def forget(self, cell: Integers) -> None:
         """Have cells begin anew."""
@@ -279,11 +296,26 @@ class Cells:
 
 _KINDS = {"Integers": np.int64, "Floats": np.float64, "Singles": np.float32}
 _COLUMNS = {
-    field.name: _KINDS[str(field.type)]
-    for field in fields(Cells)
-    if field.name not in {"users", "actions", "watched"}
+    each.name: _KINDS[str(each.type)]
+    for each in fields(Cells)
+    if each.name not in {"users", "actions", "watched"}
 }
 _WATCHED = ("rise", "highest", "rising_ms", "block", "spread")
+_HALVES = ("even_cosine", "even_sine", "odd_cosine", "odd_sine")
+_AGES = ("first_ms", "learnt")
+_TOLD = (*_AGES, "total", "squares", "second", *_HALVES)
+
+
+class _Windows(NamedTuple):
+    """Windows, one a row: when each begins, where in the day, and in which half of the days."""
+
+    start_ms: Integers
+    wave: Waves
+    is_odd: Flags
+
+    def part(self, rows: slice | Integers) -> _Windows:
+        """Return some rows of them."""
+        return _Windows(self.start_ms[rows], self.wave[rows], self.is_odd[rows])
 
 
 def _extend(known: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, Integers]:
@@ -313,6 +345,34 @@ class Closed:
     facts: pa.Table
     lasting: pa.Table
     newcomers: pa.Table
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the windows told so far that are being closed; their peers were looked at until then.
+
+    ``settled`` are cells that are shown no rhythm until they learn again.
+    """
+
+    looked_ms: int
+    settled: Flags = field(default_factory=lambda: np.zeros(0, bool))
+    moments: list[Moments] = field(default_factory=list)
+    facts: list[pa.Table] = field(default_factory=lambda: [FACTS_SCHEMA.empty_table()])
+    lasting: list[pa.Table] = field(default_factory=lambda: [LASTING_SCHEMA.empty_table()])
+    newcomers: list[pa.Table] = field(default_factory=lambda: [NEWCOMERS_SCHEMA.empty_table()])
+
+    def add_facts(self, starts: Integers, which: Integers, facts: Floats) -> None:
+        """Take in what each row adds to the facts of the window that it is of."""
+        sums = [np.bincount(which, each, len(starts)).astype(np.int64) for each in facts]
+        self.facts.append(pa.table([starts, *sums], schema=FACTS_SCHEMA))
+
+    def closed(self, material: pa.Table, actions: pa.Array) -> Closed:
+        """Return all of it, beside the counts themselves."""
+        parts = self.facts, self.lasting, self.newcomers
+        facts, lasting, newcomers = map(pa.concat_tables, parts)
+        order = [(name, "ascending") for name in ("window_start_ms", "user", "action", "history")]
+        moments = moments_table(self.moments, actions)
+        return Closed(material, moments, facts, lasting.sort_by(order), newcomers)
 
 
 class _Held(NamedTuple):
@@ -465,31 +525,43 @@ class Baselines:
         returned. Of windows after the last there is nothing to tell where ``until_ms`` is for ever.
         """
         start, count = integers(counts, "window_start_ms"), integers(counts, "count")
-        cell = self.cells.locate(*self._names(counts))
-        self.firsts = self._firsts()
-        history = np.zeros((len(_HISTORY), len(start)))
-        facts = np.zeros((len(FACTS_SCHEMA) - 1, len(start)))
-        moments, since_ms = [MOMENTS_SCHEMA.empty_table()], self.closed_ms
-        told = [LASTING_SCHEMA.empty_table()]
-        starts, which = _windows_of(start, self.every_ms)
-        for span_ms, at, rows in _in_turns(starts, which, cell, grid_ms(self.every_ms)):
-            if span_ms != since_ms:
-                moments += self._moments(since_ms, span_ms)
-                since_ms = span_ms
-            history[:, rows], facts[:, rows] = self._pass(at, cell[rows], count[rows], told)
+        names, history = self._names(counts), np.zeros((len(_HISTORY), len(start)))
+        told = _Told(self.closed_ms)
+        for end_ms, rows in _in_stretches(start, grid_ms(self.every_ms) * _STRETCH, until_ms):
+            is_all = len(rows) == len(start)
+            some = names if is_all else [each.take(pa.array(rows)) for each in names]
+            cell = self.cells.locate(*some)
+            self.firsts, told.settled = self._firsts(), np.zeros(len(self.cells), bool)
+            order, known = self._teach(cell, start[rows], count[rows], told)
+            history[:, rows[order]] = known
+            if end_ms < until_ms:
+                self._look(told, end_ms)
+                self._forget_before(end_ms)
         if until_ms < _FOREVER:
-            moments += self._moments(since_ms, until_ms)
-        sums = [np.bincount(which, each, len(starts)).astype(np.int64) for each in facts]
-        came = self._newcomers(starts, which, cell, facts[-1] > 0)
+            self._look(told, until_ms)
         self._forget_before(until_ms)
-        order = [(name, "ascending") for name in ("window_start_ms", "user", "action", "history")]
-        return Closed(
-            _beside(counts, history).filter(pa.array(count >= floor)),
-            pa.concat_tables(moments),
-            pa.table([starts, *sums], schema=FACTS_SCHEMA),
-            pa.concat_tables(told).sort_by(order),
-            came,
-        )
+        material = _beside(counts, history).filter(pa.array(count >= floor))
+        return told.closed(material, self.cells.actions)
+
+    def _teach(
+        self, cell: Integers, start: Integers, count: Integers, told: _Told
+    ) -> tuple[Integers, Floats]:
+        """Learn from windows; return the order in which they taught, and what was known before."""
+        starts, which = _windows_of(start, self.every_ms)
+        order, turns = _in_turns(starts, which, cell, grid_ms(self.every_ms))
+        which, cell, count = which[order], cell[order], count[order]
+        windows = _Windows(starts, wave_at(starts), is_odd(starts)).part(which)
+        pasts = [self.cells.told(cell[:0])]
+        for span_ms, turn in turns:
+            if span_ms != told.looked_ms:
+                self._look(told, span_ms)
+            pasts.append(self._pass(windows.part(turn), cell[turn], count[turn], told.lasting))
+            told.settled[cell[turn]] = False
+        past = {name: np.concatenate([each[name] for each in pasts]) for name in _TOLD}
+        known, facts = self._known(windows.start_ms, count, past)
+        told.add_facts(starts, which, facts)
+        told.newcomers.append(self._newcomers(starts, which, cell, facts[-1] > 0))
+        return order, known
 
     def compare(self, counts: pa.Table | pa.RecordBatch) -> pa.Table:
         """Return counts of windows that are not over, each beside what is known of its cell."""
@@ -499,42 +571,43 @@ class Baselines:
         last_ms = np.append(self.cells.last_ms, _NEVER)[cell]
         known = (cell >= 0) & (last_ms >= start - self._remembered_ms)
         cell, start = cell[known], start[known]
-        n = self._windows(cell, np.minimum(start, self.closed_ms))
-        aged = self._age(start - self.cells.last_ms[cell]) * self.cells.second[cell]
-        told = (n, self.cells.total[cell], self.cells.squares[cell], aged)
-        rhythm = self._rhythm(cell, n)
-        history[:, known] = *told, rhythm.real, rhythm.imag
+        past = self.cells.told(cell)
+        n = self._windows(past, np.minimum(start, self.closed_ms))
+        aged = self._age(start - self.cells.last_ms[cell]) * past["second"]
+        rhythm = self._rhythm(past, n)
+        history[:, known] = n, past["total"], past["squares"], aged, rhythm.real, rhythm.imag
         return _beside(counts, history)
 
-    def _pass(
-        self, at: Integers, cell: Integers, count: Integers, told: list[pa.Table]
-    ) -> tuple[Floats, Floats]:
-        """Learn from one count of each of some cells; return what was known before, and facts."""
-        cells = self.cells
-        cells.forget(cell[cells.last_ms[cell] < at - self._remembered_ms])
-        n = self._windows(cell, at)
-        known = n > 0
-        age = np.where(known, self._age(at - cells.last_ms[cell]), 0)
-        cells.top[cell] *= age
-        cells.second[cell] *= age
-        sums = (n, cells.total[cell], cells.squares[cell], cells.second[cell])
-        rhythm = self._rhythm(cell, n)
-        history = np.stack([*sums, rhythm.real, rhythm.imag])
-        grid = grid_ms(self.every_ms)
-        was_known = known & (self._windows(cell, at - at % grid) >= FEWEST_WINDOWS)
-        usual = cells.total[cell] / np.maximum(n, 1)
+    def _pass(self, at: _Windows, cell: Integers, count: Integers, told: list[pa.Table]) -> Past:
+        """Learn from one count of each of some cells; return what was known before."""
+        cells, start = self.cells, at.start_ms
+        last_ms = cells.last_ms[cell]
+        stale = (last_ms < start - self._remembered_ms) & (last_ms > _NEVER)
+        if stale.any():
+            cells.forget(cell[stale])
+        if self.watch:
+            n = self._windows(cells.told(cell), start)
+            if self.watch.factor is not None:
+                told.append(self._rise(start, cell, count, n, self.watch.factor))
+            if self.watch.evenness:
+                told.append(self._even(start, cell, count, n))
+        past = cells.learn(cell, at, count, self._age(start - last_ms))
+        new = (past["first_ms"] == _FOREVER).nonzero()[0]
+        if len(new):
+            action = cells.action_of(cell[new])
+            self.firsts += first_terms(action, count[new], len(cells.actions))
+        return past
+
+    def _known(self, start: Integers, count: Integers, past: Past) -> tuple[Floats, Floats]:
+        """Return what was known before windows, and what these add to the facts of all."""
+        n, total = self._windows(past, start), past["total"]
+        rhythm = self._rhythm(past, n)
+        was_known = self._windows(past, start - start % grid_ms(self.every_ms)) >= FEWEST_WINDOWS
+        usual = total / np.maximum(n, 1)
         most = np.maximum(np.floor(_CLIPPED_AT * usual), _CLIPPED_AT).astype(np.int64)
-        held = np.minimum(count, most) * was_known
-        new = np.flatnonzero(~known)
-        self.firsts += first_terms(cells.action_of(cell[new]), count[new], len(cells.actions))
-        each_at = np.broadcast_to(at, cell.shape)
-        if self.watch.factor is not None:
-            told.append(self._rise(each_at, cell, count, n, self.watch.factor))
-        if self.watch.evenness:
-            told.append(self._even(each_at, cell, count, n))
-        at_most = (np.floor(_MOST_OF_SECOND * cells.second[cell]) + _MOST_BESIDES).astype(np.int64)
-        cells.learn(cell, at, count, at_most)
-        return history, np.stack([held, held * (rhythm != 0), ~known])
+        held = np.minimum(count, most) * (was_known & (n > 0))
+        known = np.stack([n, total, past["squares"], past["second"], rhythm.real, rhythm.imag])
+        return known, np.stack([held, held * (rhythm != 0), n == 0])
 
     def _rise(
         self, at: Integers, cell: Integers, count: Integers, n: Integers, factor: float
@@ -603,9 +676,10 @@ class Baselines:
         actions = self.cells.actions.take(pa.array(places)).cast(pa.string())
         return actions if self.watch.group is None else of_all_kinds(actions)
 
-    def _moments(self, after_ms: int, until_ms: int) -> list[pa.Table]:
-        """Return the moments at each time of the grid that comes then, as long as any are known."""
-        grid, cells, found = grid_ms(self.every_ms), self.cells, []
+    def _look(self, told: _Told, until_ms: int) -> None:
+        """Look at peers at each time of the grid that comes until then."""
+        grid, cells, after_ms = grid_ms(self.every_ms), self.cells, told.looked_ms
+        told.looked_ms = until_ms
         last_ms = int(cells.last_ms.max(initial=_NEVER))
         end_ms = min(until_ms, last_ms + self._remembered_ms)
         begin_ms = max(after_ms, int(cells.first_ms.min(initial=_FOREVER)))
@@ -613,22 +687,32 @@ class Baselines:
         for at in range((begin_ms // grid + 1) * grid, end_ms + 1, grid):
             known = (cells.first_ms < at) & (cells.last_ms >= at - self._remembered_ms)
             old, few = np.flatnonzero(known & ~is_few), np.flatnonzero(known & is_few)
-            n = self._windows(old, at)
-            sums = n, cells.total[old], cells.squares[old]
-            mine = cells.action_of(old), *sums, self._rhythm(old, n)
-            both = zip((*mine, np.ones_like(n)), self._alike(few, at), strict=True)
+            mine = self._moments_of(old, at, told.settled)
+            both = zip(mine, self._alike(few, at), strict=True)
             action, n, total, squares, rhythm, many = (np.append(*each) for each in both)
-            history = n, total, squares
-            found.append(moments_of(at, cells.actions, action, history, rhythm, alike=many))
-            found.append(moments_of_firsts(at, cells.actions, self.firsts))
-        return found
+            told.moments.append(moments_of(at, action, (n, total, squares), rhythm, alike=many))
+            told.moments.append(moments_of_firsts(at, self.firsts))
+
+    def _moments_of(self, cell: Integers, at: int, settled: Flags) -> tuple[NDArray[Any], ...]:
+        """Return what cells add to moments; ``settled`` are those that are shown no rhythm."""
+        cells = self.cells
+        n = self._windows({name: getattr(cells, name)[cell] for name in _AGES}, at)
+        rhythm = np.zeros(len(cell), complex)
+        if self.size_ms > 0:
+            some = np.flatnonzero(~settled[cell])
+            past = cells.told(cell[some])
+            rhythm[some] = self._rhythm(past, n[some])
+            settled[cell[some]] = self._is_settled(past, n[some])
+        total, squares = cells.total[cell], cells.squares[cell]
+        return cells.action_of(cell), n, total, squares, rhythm, np.ones_like(n)
 
     def _alike(self, cell: Integers, until_ms: int) -> tuple[NDArray[Any], ...]:
         """Return what cells with an event or two add to moments, and how many of each there are.
 
         Most cells are such, and are alike: of an action, with so many windows and squares.
         """
-        action, n = self.cells.action_of(cell), self._windows(cell, until_ms)
+        past = {name: getattr(self.cells, name)[cell] for name in _AGES}
+        action, n = self.cells.action_of(cell), self._windows(past, until_ms)
         squares = self.cells.squares[cell].astype(np.int64)
         width, depth = int(n.max(initial=0)) + 1, TOO_FEW**2 + 1
         place = (action * width + n) * depth + squares
@@ -640,23 +724,28 @@ class Baselines:
         action, n = np.divmod(rest, width)
         return action, n, np.minimum(squares, TOO_FEW), squares, n * 0j, many[place]
 
-    def _windows(self, cell: Integers, until_ms: int | Integers) -> Integers:
+    def _windows(self, past: Past, until_ms: int | Integers) -> Integers:
         """Return how many windows of history cells have by then."""
         if self.size_ms <= 0:  # of sessions, those that there were
-            return self.cells.learnt[cell]
-        return np.maximum(until_ms - self.cells.first_ms[cell], 0) // self.every_ms
+            return past["learnt"]
+        return np.maximum(until_ms - past["first_ms"], 0) // self.every_ms
 
-    def _rhythm(self, cell: Integers, n: Integers) -> Waves:
+    def _rhythm(self, past: Past, n: Integers) -> Waves:
         """Return the rhythm of a day that cells are known to have by n windows; sessions, none."""
-        cells, every_ms = self.cells, self.every_ms if self.size_ms > 0 else 0
-        found, some = np.zeros(len(cell), complex), np.flatnonzero(cells.total[cell] > TOO_FEW)
-        cell = cell[some]
-        history = n[some], cells.total[cell], cells.squares[cell]
-        even = cells.even_cosine[cell] + 1j * cells.even_sine[cell]
-        odd = cells.odd_cosine[cell] + 1j * cells.odd_sine[cell]
+        every_ms = self.every_ms if self.size_ms > 0 else 0
+        found, some = np.zeros(len(n), complex), np.flatnonzero(past["total"] > TOO_FEW)
+        past = {name: column[some] for name, column in past.items()}
+        history = n[some], past["total"], past["squares"]
         overlap = self.size_ms / self.every_ms
-        found[some] = rhythm_of((even, odd), history, cells.first_ms[cell], every_ms, overlap)
+        found[some] = rhythm_of(_waves(past), history, past["first_ms"], every_ms, overlap)
         return found
+
+    def _is_settled(self, past: Past, n: Integers) -> Flags:
+        """Return which cells are shown no rhythm until they learn."""
+        if not has_rhythm(self.every_ms):
+            return np.ones(len(n), bool)
+        overlap = self.size_ms / self.every_ms
+        return is_shown_none(_waves(past), (n, past["total"]), self.every_ms, overlap)
 
     @property
     def _remembered_ms(self) -> int:
@@ -668,6 +757,12 @@ class Baselines:
     def _firsts(self) -> Floats:
         """Return the sums of first windows with a row for each action there is by now."""
         return np.pad(self.firsts, ((0, len(self.cells.actions) - len(self.firsts)), (0, 0)))
+
+
+def _waves(past: Past) -> tuple[Waves, Waves]:
+    """Return the sums of the rhythm, of even and of odd days."""
+    even_cosine, even_sine, odd_cosine, odd_sine = (past[name] for name in _HALVES)
+    return even_cosine + 1j * even_sine, odd_cosine + 1j * odd_sine
 
 
 def _group(watch: Watch) -> dict[bytes, bytes]:
@@ -705,19 +800,28 @@ def _windows_of(start: Integers, every_ms: int) -> tuple[Integers, Integers]:
     return first + np.flatnonzero(rows) * every_ms, (np.cumsum(rows > 0) - 1)[number]
 
 
+def _in_stretches(start: Integers, length: int, until_ms: int) -> Iterator[tuple[int, Integers]]:
+    """Yield when each stretch of time ends that rows are in, and its rows."""
+    number = start // length
+    order = np.argsort(number, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
+    for rows in parts[:-1]:
+        yield (int(number[rows[0]]) + 1) * length, rows
+    yield until_ms, parts[-1]
+
+
 def _in_turns(
     starts: Integers, which: Integers, cell: Integers, grid: int
-) -> Iterator[tuple[int, Integers, Integers]]:
-    """Yield rows in turns, the earlier first: each turn's span, its time or times, and its rows.
+) -> tuple[Integers, list[tuple[int, slice]]]:
+    """Return rows in the order in which they teach, and which of them do so together.
 
-    A span is told by the first time in it. No cell is twice in one turn. Where windows have many
-    rows, each is a span and a turn; of those with few, all go together that are within a step of
-    the grid, but for cells that come again.
+    These are told with their span, by the first time in it. No cell is twice among them. Where
+    windows have many rows, each is a span and a turn; of those with few, all go together that are
+    within a step of the grid, but for cells that come again.
     """
     if not len(which):
-        return
-    is_sparse = len(which) < _MANY_ROWS * len(starts)
-    if is_sparse:
+        return which, []
+    if len(which) < _MANY_ROWS * len(starts):
         span = np.searchsorted(starts, starts // grid * grid)[which]
         order = np.lexsort((which, cell, span))
         place = np.arange(len(which))
@@ -727,9 +831,10 @@ def _in_turns(
     else:  # short integers are sorted by their digits
         short = which.astype(np.uint16) if len(starts) < 1 << 16 else which
         span, order, turn = which, np.argsort(short, kind="stable"), which * 0
-    edges = np.flatnonzero(_begins(span[order], turn))[1:]
-    for rows in np.split(order, edges):
-        yield int(starts[span[rows[0]]]), starts[which[rows if is_sparse else rows[:1]]], rows
+    begins = np.flatnonzero(_begins(span[order], turn))
+    ends = np.append(begins[1:], len(order))
+    spans = starts[span[order[begins]]].tolist()
+    return order, [*zip(spans, map(slice, begins, ends), strict=True)]
 
 
 def _begins(*keys: Integers) -> Flags:

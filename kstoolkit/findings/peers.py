@@ -15,7 +15,7 @@ the user's name, and each kind's actions are others: the kind's name, U+001D, th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -190,6 +190,7 @@ _SUMS = (
     *("sum_per_window", "sum_mean_per_window", "sum_mean_square_per_window"),
 )
 _KEYS = ("window_start_ms", "action", "octave")
+_OF_FIRSTS = [(*_COUNTS, *_SUMS).index(each) for each in ("cells", "sum_mean", "sum_mean_square")]
 
 MOMENTS_SCHEMA = pa.schema(
     [
@@ -234,18 +235,41 @@ def spread_of(rhythm: Waves | float) -> Floats:
     return np.asarray(np.abs(rhythm) ** 2 / 2)
 
 
+class Moments(NamedTuple):
+    """Moments as numbers, a row an action, by its place, and octave; ``_FIRSTS`` is none."""
+
+    start_ms: Integers
+    action: Integers
+    octave: Integers
+    sums: Floats
+
+
+_FIRSTS = 1 << 40
+
+
+def moments_table(parts: Sequence[Moments], actions: pa.Array) -> pa.Table:
+    """Return moments of any times as a table of :data:`MOMENTS_SCHEMA`, of all ``actions``."""
+    if not parts:
+        return MOMENTS_SCHEMA.empty_table()
+    start_ms, action, octave = (np.concatenate(each) for each in [*zip(*parts, strict=True)][:3])
+    sums = np.concatenate([each.sums for each in parts], axis=1)
+    names = actions.take(pa.array(action)).cast(pa.string())
+    keys = [start_ms, names, pa.array(octave, mask=octave == _FIRSTS)]
+    counts = [each.astype(np.int64) for each in sums[: len(_COUNTS)]]
+    return pa.table([*keys, *counts, *sums[len(_COUNTS) :]], schema=MOMENTS_SCHEMA)
+
+
 def moments_of(
     start_ms: int,
-    actions: pa.Array,
     action: Integers,
     history: tuple[Integers, Integers, Floats],
     rhythm: Waves,
     *,
     alike: Integers | int = 1,
-) -> pa.Table:
+) -> Moments:
     """Return the moments of some cells at one time; given are one a cell, with n ≥ 1.
 
-    ``action`` says which of all ``actions`` each cell is of; ``history`` are its windows, n, and
+    ``action`` is the place of each cell's action; ``history`` are its windows, n, and
     the sum of their counts and of their squares; a ``rhythm`` of 0 is none. So many cells are
     ``alike``, of which one is given.
     """
@@ -281,24 +305,16 @@ def moments_of(
         *summed_up(weight * excess, weighted, in_pool, in_square),
         *summed_up(pooled / n, in_pool / n, in_square / n),
     ]
-    names = actions.take(pa.array(group // octaves)).cast(pa.string())
-    keys = [np.full(len(group), start_ms), names, group % octaves + lowest]
-    counts = [each.astype(np.int64) for each in sums[: len(_COUNTS)]]
-    return pa.table([*keys, *counts, *sums[len(_COUNTS) :]], schema=MOMENTS_SCHEMA)
+    at = np.full(len(group), start_ms)
+    return Moments(at, group // octaves, group % octaves + lowest, np.array(sums))
 
 
-def moments_of_firsts(start_ms: int, actions: pa.Array, firsts: Floats) -> pa.Table:
+def moments_of_firsts(start_ms: int, firsts: Floats) -> Moments:
     """Return what there was of first windows by then: a row an action, number, sum and squares."""
     some = np.flatnonzero(firsts[:, 0])
-    number, total, squares = firsts[some].T
-    none = np.zeros(len(some))
-    told = {"window_start_ms": np.full(len(some), start_ms), "cells": number.astype(np.int64)}
-    told |= {"action": actions.take(pa.array(some)).cast(pa.string()), "sum_mean": total}
-    told |= {"octave": pa.nulls(len(some), pa.int64()), "sum_mean_square": squares}
-    columns = [
-        told.get(field.name, none.astype(field.type.to_pandas_dtype())) for field in MOMENTS_SCHEMA
-    ]
-    return pa.table(columns, schema=MOMENTS_SCHEMA)
+    sums = np.zeros((len(_COUNTS) + len(_SUMS), len(some)))
+    sums[_OF_FIRSTS] = firsts[some].T
+    return Moments(np.full(len(some), start_ms), some, np.full(len(some), _FIRSTS), sums)
 
 
 def first_terms(action: Integers, count: Integers, actions: int) -> Floats:

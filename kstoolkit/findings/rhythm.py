@@ -33,15 +33,18 @@ rhythm and no burst. How busy all are, g, is for such cells what they did over w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kstoolkit.findings.peers import Flags, Floats, Integers, Waves
 
 _DAY_MS = 86_400_000
 _FEWEST_DAYS, _FEWEST_A_DAY = 2, 4
+_ROUNDED = 1e-3  # sums are of single precision
 _LEAST_GAIN, TOO_FEW = 3, 2
 """A cell with so few events gains less, whenever they came: it needn't be looked at."""
 
@@ -97,26 +100,75 @@ def rhythm_of(
     some = np.flatnonzero(n * every_ms >= _FEWEST_DAYS * _DAY_MS)
     if not len(some):
         return found
-    n, mean, first_ms = n[some], total[some] / n[some], first_ms[some]
-    windows, waves = _passed(np.stack([first_ms, first_ms + n * every_ms]), every_ms)
-    (n_even, n_odd), ends = windows[:, 1] - windows[:, 0], waves[:, 1] - waves[:, 0]
-    z = np.stack([half[some] for half in halves])
-    even, odd = 2 * (z - mean * ends) / (np.stack([n_even, n_odd]) * mean)
-    both, of_even, of_odd = (even * odd.conj()).real, np.abs(even) ** 2, np.abs(odd) ** 2
-    spread = np.maximum((squares[some] - total[some] * mean) / (n - 1), mean)
+    n, total, first_ms = n[some], total[some], first_ms[some]
+    mean = total / n
+    even, odd, n_even = _halves([half[some] for half in halves], n, mean, first_ms, every_ms)
+    both = even[0] * odd[0] + even[1] * odd[1]
+    of_even, of_odd = (each[0] * each[0] + each[1] * each[1] for each in (even, odd))
+    n_odd = n - n_even
+    spread = np.maximum((squares[some] - total * mean) / (n - 1), mean)
     gain = mean * mean * (n * both - (n_even * of_odd + n_odd * of_even) / 2) / (2 * spread)
     shown = np.flatnonzero(gain >= _LEAST_GAIN * overlap)
     alike = np.minimum(2 * both[shown] / (of_even + of_odd)[shown], 1)
-    whole = ((n_even * even + n_odd * odd) / n)[shown]
+    whole = (n_even * (even[0] + 1j * even[1]) + n_odd * (odd[0] + 1j * odd[1]))[shown] / n[shown]
     found[some[shown]] = 2 * alike / (1 + alike) * whole
     return found
 
 
-def _passed(at_ms: Integers, every_ms: int) -> tuple[Integers, Waves]:
-    """Return how many windows of even and of odd days began before some times, and W of them."""
+def is_shown_none(
+    halves: Sequence[Waves], history: tuple[Integers, Integers], every_ms: int, overlap: float = 1
+) -> Flags:
+    """Return which cells are shown no rhythm until something is added to them, however long.
+
+    With D = Re(Z_even Z_odd*), and x = x̄ / sin(π / windows a day), which no x̄ |W| exceeds, three
+    units of log likelihood are more than what they can be better by,
+
+        8 / (n x̄) ((D + x (|Z_even| + |Z_odd|) + x²) n² / (n² - (windows a day)²)
+                   - (|Z_even| - x) (|Z_odd| - x) / 2),
+
+    none of the four brackets below 0; and that falls as n grows, and x with it.
+    """
+    (even, odd), (n, total) = halves, history
+    slots = _DAY_MS // every_ms
+    a, b, x = np.abs(even), np.abs(odd), total / n / np.sin(np.pi / slots)
+    most = (even * odd.conj()).real + x * (a + b) + x * x
+    most = np.maximum(most, most * n * n / np.maximum(n * n - slots * slots, 1))
+    least = np.maximum(a - x, 0) * np.maximum(b - x, 0) / 2
+    is_whole = n >= _FEWEST_DAYS * slots
+    return np.asarray(
+        is_whole & (8 * (most - least) < (1 - _ROUNDED) * _LEAST_GAIN * overlap * total)
+    )
+
+
+_Parts = tuple[Any, Any]
+"""Real and imaginary parts, which are worked on apart: most cells are shown no rhythm."""
+
+
+def _halves(
+    sums: Sequence[Waves], n: Integers, mean: Floats, first_ms: Integers, every_ms: int
+) -> tuple[_Parts, _Parts, Integers]:
+    """Return a of even days and of odd ones, and how many windows of even days there were."""
+    until_ms = first_ms + n * every_ms
+    if until_ms.min() == until_ms.max():  # as a rule all are looked at at one time
+        until_ms = until_ms[:1]
+    (n_begun, *begun), (n_ended, *ended) = (_passed(at, every_ms) for at in (first_ms, until_ms))
+    n_even = n_ended - n_begun
+    waves = [end - begin for begin, end in zip(begun, ended, strict=True)]
+    found = []
+    for z, real, imag, number in zip(
+        sums, waves[::2], waves[1::2], (n_even, n - n_even), strict=True
+    ):
+        by = 2 / (number * mean)
+        found.append(((z.real - mean * real) * by, (z.imag - mean * imag) * by))
+    return found[0], found[1], n_even
+
+
+def _passed(at_ms: Integers, every_ms: int) -> tuple[Integers, Floats, Floats, Floats, Floats]:
+    """Return how many windows of even days began before some times, and W of even and odd ones."""
     slots = _DAY_MS // every_ms
     waves = np.append(0, np.cumsum(wave_at(np.arange(slots) * every_ms)))
-    day, slot = at_ms // _DAY_MS, at_ms % _DAY_MS // every_ms
-    is_mine = np.stack([day % 2 == 0, day % 2 == 1])
-    n = slots * np.stack([(day + 1) // 2, day // 2]) + slot * is_mine
-    return n, waves[slot] * is_mine
+    day = at_ms // _DAY_MS
+    slot, is_even = (at_ms - day * _DAY_MS) // every_ms, day % 2 == 0
+    real, imag = waves.real[slot], waves.imag[slot]
+    n_even = slots * ((day + 1) // 2) + slot * is_even
+    return n_even, real * is_even, imag * is_even, real * ~is_even, imag * ~is_even

@@ -21,6 +21,7 @@ from kstoolkit.findings.peers import (
     grid_ms,
     moments_of,
     moments_of_firsts,
+    moments_table,
     pools_of,
     streamed,
     streams_in,
@@ -67,7 +68,8 @@ def moments(cells: Cells, start_ms: int = 0, rhythm: list[complex] | None = None
         np.array([sum(count**2 for count in counts) for _, counts in cells], np.float64),
     )
     waves = np.zeros(len(cells), complex) if rhythm is None else np.array(rhythm, complex)
-    return moments_of(start_ms, pa.array(actions, pa.string()), codes, history, waves)
+    found = moments_of(start_ms, codes, history, waves)
+    return moments_table([found], pa.array(actions, pa.string()))
 
 
 def moments_of_first_counts(firsts: Iterable[tuple[str, int]], start_ms: int = 0) -> pa.Table:
@@ -75,7 +77,7 @@ def moments_of_first_counts(firsts: Iterable[tuple[str, int]], start_ms: int = 0
     actions = sorted(set(action))
     codes = np.array([actions.index(each) for each in action], np.int64)
     terms = first_terms(codes, np.array(count, np.int64), len(actions))
-    return moments_of_firsts(start_ms, pa.array(actions, pa.string()), terms)
+    return moments_table([moments_of_firsts(start_ms, terms)], pa.array(actions, pa.string()))
 
 
 def octave_of(counts: list[int]) -> int:
@@ -304,7 +306,8 @@ def test_first_windows_have_a_law_of_their_own_of_which_none_counts_above_fifty(
 
 
 def test_an_action_nobody_began_with_has_no_first_windows() -> None:
-    table = moments_of_firsts(0, pa.array(["x", "y"]), np.array([[0.0, 0, 0], [2, 5, 13]]))
+    found = moments_of_firsts(0, np.array([[0.0, 0, 0], [2, 5, 13]]))
+    table = moments_table([found], pa.array(["x", "y"]))
     assert [(action, octave) for _, action, octave, _ in rows_of(table)] == [("y", None)]
 
 

@@ -16,6 +16,7 @@ from kstoolkit.findings.peers import (
     first_terms,
     moments_of,
     moments_of_firsts,
+    moments_table,
     pools_of,
 )
 from kstoolkit.findings.tails import Peers, interval, log_upper_tail
@@ -127,14 +128,13 @@ def history_of(counts: NDArray[np.int64]) -> tuple[Any, Any, Any]:
 def moments(counts: NDArray[np.int64], start_ms: int = 0, action: str = "x") -> pa.Table:
     some = counts[counts.any(axis=1)]
     nowhere = np.zeros(len(some), np.int64)
-    return moments_of(
-        start_ms, pa.array([action]), nowhere, history_of(some), np.zeros(len(some), complex)
-    )
+    found = moments_of(start_ms, nowhere, history_of(some), np.zeros(len(some), complex))
+    return moments_table([found], pa.array([action]))
 
 
 def first_windows(counts: list[int], action: str = "x") -> pa.Table:
     terms = first_terms(np.zeros(len(counts), np.int64), np.array(counts, np.int64), 1)
-    return moments_of_firsts(0, pa.array([action]), terms)
+    return moments_table([moments_of_firsts(0, terms)], pa.array([action]))
 
 
 def peers_at(moments: pa.Table, starts: Any, actions: list[str]) -> Peers:
