@@ -679,7 +679,7 @@ class RunSummary(Viewed):
 
     def _speed(self) -> str:
         if self.steady_events_per_second is None:
-            return "unknown (the first batch carries what starts up, and there was no other)"
+            return "unknown (the first batch carries what starts up, and no other had events)"
         return f"{self.steady_events_per_second:,.0f} events/s after the first batch"
 
     def __str__(self) -> str:

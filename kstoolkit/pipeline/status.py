@@ -216,8 +216,8 @@ class RunStatus(Viewed):
 def _parts_text(batch: MicroBatch) -> str:
     told = ", ".join(f"{name} {part:,.2f} s" for name, part in batch.parts_seconds.items())
     whole = f"{batch.seconds:,.2f} s, {format_count(batch.events)} events"
-    in_all = f"{sum(batch.parts_seconds.values()):,.2f} s with all around it ({told})"
-    return f"{whole}; {in_all if told else 'with all around it unknown: only its process knows'}"
+    in_all = f"{sum(batch.parts_seconds.values()):,.2f} s by the clock of Spark ({told})"
+    return f"{whole}; {in_all if told else 'by the clock of Spark unknown: only its process knows'}"
 
 
 def _by_window(counts: dict[str, int]) -> str:

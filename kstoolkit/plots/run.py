@@ -204,8 +204,8 @@ def _status_strips(batches: Sequence[MicroBatch], edges: Floats) -> list[Strip]:
         heights = _floats(values)
         return _strip(name, heights, edges, last=heights[-1], printed=printed)
 
-    steps, parts = _parts(batches, edges), batches[-1].parts_seconds.values()
-    last = in_seconds(sum(parts)) if parts else "unknown"
+    steps, newest = _parts(batches, edges), batches[-1]
+    last = in_seconds(sum(newest.parts_seconds.values()) or newest.seconds)
     return [
         Strip(name="time in all", steps=steps, printed=in_seconds, said=last),
         # Grey: the colours are those of the parts of time.

@@ -53,7 +53,10 @@ class Axis:
         """Return its labels, which stand below the strips, or above."""
         step_ms = next((each for each in _STEPS_MS if self._ticks(each)), None)
         marks = self._ticks(step_ms) if step_ms else {}
-        told = [element("span", said, style=f"left: {at:.1f}%") for at, said in marks.items()]
+        told = [
+            element("span", said, class_="hour" if ":" in said else "day", style=f"left: {at:.1f}%")
+            for at, said in marks.items()
+        ]
         return element("div", element("div", *told), class_="axis")
 
     def _ticks(self, step_ms: int) -> dict[float, str]:

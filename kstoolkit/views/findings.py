@@ -288,12 +288,19 @@ def _level(level: LevelCounts) -> Part:
         **_moments(level.times_ms),
         "label": level.window.label,
         "said": told,
-        "none": "no events" if level.min_count <= 1 else f"fewer than {level.min_count} events",
+        "none": _none(level),
         "length": level.window.size_ms,
         "ends": whole(level.ends_ms) if level.ends_ms is not None else None,
         "counts": whole(level.counts),
         "flagged": flagged.tolist(),
     }
+
+
+def _none(level: LevelCounts) -> str:
+    """Return what is so where a level has no windows: an incident's user did something, if all."""
+    if level.min_count > 1:
+        return f"fewer than {level.min_count} events"
+    return "no events" if level.times_ms.size else "none is kept"
 
 
 def _moments(times_ms: Integers) -> Part:

@@ -277,7 +277,7 @@ def _table(kind: str, columns: _Columns, of: int, of_all: str = "", **how: Any) 
     which = f", the first of {format_count(of)}" if of > _MOST_ROWS else of_all
     if searched and of > _FEW:
         how |= {"search": searched, "hint": f"Search {kind} \N{HORIZONTAL ELLIPSIS}"}
-    how["one"] = counted(1, kind)[2:] + which
+    how |= {"one": counted(1, kind)[2:] + which, "opens": True}
     label = words(kind) if "search" in how else f"{counted(of, kind)}{which}"
     return table(label, f"{kind}{which}", made, **how)
 

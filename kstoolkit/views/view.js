@@ -6,7 +6,7 @@ const MINUTE = 60000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 15000, 30000, ...[1, 5, 15, 30, 60,
   180, 360, 720, 1440, 2880, 10080, 20160, 43200, 129600, 525600].map(minutes => minutes * MINUTE)];
 const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, TWICE = 400, LEAST_SPAN = 10 * MINUTE, BAND = 22, END = 8;
-const SHORT_EM = 10, LEAST_EM = 5, NAME_EM = 7;
+const SHORT_EM = 10, LEAST_EM = 5, NAME_EM = 7, ENOUGH_EM = 9;
 
 function furnished(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -51,6 +51,9 @@ function keepingFocus(place, change) {
   if (at >= 0 && !place.contains(document.activeElement))
     all().slice(0, at + 1).reverse().find(each => !each.disabled)?.focus({ preventScroll: true });
 }
+
+/** What stands above a column; a name from elsewhere as it is. */
+const headOf = ({ label, as_is }) => as_is ? label : label.slice(0, 1).toUpperCase() + label.slice(1);
 
 /** First place in a sorted list whose value is above the given one. */
 function placeAbove(sorted, value) {
@@ -134,7 +137,7 @@ function axisOf(span, width, y) {
   const [ticks, step] = ticksOf(span, Math.max(width / 70, 2));
   const at = ms => width * (ms - span[0]) / (span[1] - span[0]);
   return shape("g", { class: "v-axis" }, ...ticks.filter(ms => at(ms) < width - 14).map(ms => shape(
-    "text", { x: Math.max(at(ms), 18), y, "text-anchor": "middle" }, tickText(ms, step))));
+    "text", { x: Math.max(at(ms), 22), y, "text-anchor": "middle" }, tickText(ms, step))));
 }
 
 /** A table of any length: only the rows that are seen are there. */
@@ -154,8 +157,8 @@ class Table {
       this.head), this.body);
     this.bar = element("div", { class: "bar" }, this.search, this.chips, this.told);
     this.title = element("div", { class: "label" });
-    this.unknown = element("div");
-    this.element = element("section", { class: "table" }, this.bar, this.title, this.grid, this.unknown);
+    this.unknown = element("div"); this.whole = element("output", { class: "label", "aria-live": "polite" });
+    this.element = element("section", { class: "table" }, this.bar, this.title, this.grid, this.whole, this.unknown);
   }
 
   put(part) {
@@ -331,12 +334,16 @@ class Table {
   heads() {
     const { seen } = this, asked = seen.map(([each]) => each.width ?? "minmax(4em, 1fr)");
     const ems = asked.map(width => Number(/[\d.]+/.exec(width)[0])), sum = some => some.reduce((a, b) => a + b, 0);
-    // Where there is little room columns stand closer, and texts give way to figures as far as they must.
-    const isTight = this.isNarrow && sum(ems) > (this.grid.clientWidth - 10 * ems.length - 6) / 13, gap = isTight ? 6 : 10;
-    const room = (this.grid.clientWidth - gap * ems.length - 12) / 13, texts = ems.filter((em, at) => em > SHORT_EM && seen[at][0].codes);
-    const share = Math.min((room - sum(ems) + sum(texts)) / sum(texts), 1);
-    const least = !isTight ? ems : ems.map((em, at) => em <= SHORT_EM || !seen[at][0].codes ? em
-      : Math.max(share * em, seen[at][0].middle || seen[at][0].tail ? NAME_EM : LEAST_EM, 0.62 * seen[at][0].label.length));
+    // Where there is little room columns stand closer, and texts give way to figures as far as they must;
+    // the first text, which names the row, comes off best.
+    const isTight = this.isTight = this.isNarrow && sum(ems) > (this.grid.clientWidth - 10 * ems.length - 6) / 13, gap = isTight ? 6 : 10;
+    const least = ems.map((em, at) => !isTight || em <= SHORT_EM || !seen[at][0].codes ? em
+      : Math.min(em, Math.max(!at || seen[at][0].middle || seen[at][0].tail ? NAME_EM : LEAST_EM, 0.62 * seen[at][0].label.length)));
+    let spare = (this.grid.clientWidth - gap * ems.length - 12) / 13 - sum(least);
+    for (const most of [ENOUGH_EM, Infinity]) for (let at = 0; at < ems.length && spare > 0; at++) {
+      const more = Math.min(Math.max(Math.min(ems[at], most) - least[at], 0), spare);
+      least[at] += more; spare -= more;
+    }
     const set = (name, value) => this.element.style.setProperty(name, value);
     set("--columns", asked.map((width, at) => width.replace(/[\d.]+em/, `${least[at]}em`)).join(" "));
     set("--least", `calc(${least.join("em + ")}em + ${gap * least.length}px)`);
@@ -346,7 +353,7 @@ class Table {
       const sort = by !== place ? "none" : way > 0 ? "ascending" : "descending";
       const head = element("div", { role: "columnheader", class: `cell c-${each.kind}`, "aria-sort": sort },
         element("button", { type: "button", onclick: () => this.order(place), title: each.title },
-          each.label.slice(0, 1).toUpperCase() + each.label.slice(1) + sign));
+          headOf(each) + sign));
       if (each.kind === "spans") this.timeHead(head, each);
       return head;
     })));
@@ -389,6 +396,7 @@ class Table {
     }
     [...this.body.children].forEach((each, at) =>
       each.setAttribute("aria-selected", String(this.rows[first + at] === this.chosen)));
+    this.whole.textContent = this.part.opens && this.isTight && this.rows.includes(this.chosen) ? this.texts(this.chosen) : "";
     const active = this.rows.indexOf(this.chosen);
     const id = active >= first && active < last ? `${this.view.id}-${this.name}-${active}` : "";
     if (id) this.grid.setAttribute("aria-activedescendant", id);
@@ -404,6 +412,12 @@ class Table {
       style: `top: ${place * ROW}px`, onclick: () => this.choose(row) },
     ...this.seen.map(([each], at) => element("div", { role: "gridcell", class: `cell c-${each.kind}${each.tail ? " tail" : ""}`,
       title: each.titles?.[each.hints[row]] }, at === 0 ? this.twist(row) : "", ...this.cell(each, row))));
+  }
+
+  /** A row whole, where its columns have little room, or none. */
+  texts(row) {
+    return this.part.columns.filter(each => !each.hidden).map(each => `${headOf(each)}: ${
+      each.texts?.[row] ?? each.words?.[each.codes[row]] ?? each.values?.[row] ?? ""}`).join(" · ");
   }
 
   isOpen(row) { return this.isSought || !this.shut.has(this.part.ids[row]); }

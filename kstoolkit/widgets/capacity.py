@@ -22,6 +22,7 @@ _POWERS = [step / 6 for step in range(-12, 13)]
 _SAVED = ("step", "operations", "stores", "how")
 _LEAST = 0.001
 _TERMS = ("section", "term", "value", "how")
+_FIGURES = ("operations", "stores", "value")
 _NO_COURSE: dict[str, Any] = {"note": "", "times": [], "values": [], "texts": []}
 _TILES = ("state", "partitions that are enough")
 
@@ -122,5 +123,9 @@ def _table(
     label: str, noun: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]], **how: Any
 ) -> Part:
     told = zip(heads, *rows, strict=True)
-    columns = [parts.words(head, [*of], wide=head == "section") for head, *of in told]
-    return parts.table(label, noun, columns, **how)
+    kinds = dict.fromkeys(_FIGURES, "figure")
+    columns = [
+        parts.words(head, [*of], wide=head == "section", kind=kinds.get(head, "text"))
+        for head, *of in told
+    ]
+    return parts.table(label, noun, columns, opens=True, **how)

@@ -141,7 +141,8 @@ def _trials(found: Comparison, of: dict[str, Course], state: str) -> Part:
 
 
 def _numbers(name: str, values: list[Any], texts: list[str]) -> Part:
-    made = {"kind": "number", "name": name, "label": name, "values": values, "texts": texts}
+    made: Part = {"kind": "number", "name": name, "label": name, "values": values, "texts": texts}
+    made |= {"as_is": True}  # a profile's name
     return made | {"width": parts.width_of(name, texts)}
 
 

@@ -287,9 +287,9 @@ def _terms(plan: MemoryPlan) -> Part:
     times = ["shared by all" if each.shared else format_count(each.count) for each in terms]
     columns = [
         parts.words("term", [each.term for each in terms]),
-        parts.words("each", [format_bytes(each.each_bytes) for each in terms]),
-        parts.words("times", times),
+        parts.words("each", [format_bytes(each.each_bytes) for each in terms], kind="figure"),
+        parts.words("times", times, kind="figure"),
         parts.numbers("in all", totals, texts=[format_bytes(each.total_bytes) for each in terms]),
         parts.words("how", [each.unknown.get("total_bytes", each.formula) for each in terms]),
     ]
-    return parts.table("What it is made of", "terms", columns)
+    return parts.table("What it is made of", "terms", columns, opens=True)

@@ -97,7 +97,9 @@ class ProfilePanel(Panel):
         self.title = f"{of.name or 'unnamed'}: {note}"
         undo = {"label": "Undo all changes", "disabled": of == self._first}
         look = {"type": "choice", "options": [(each, each) for each in profile_names()]}
-        start = parts.field("start", "Start from", self._first.name, **look)
+        own = [] if self._first.name in profile_names() else [(self._first.name, "as it was given")]
+        begun = look | {"options": [*own, *look["options"]]}
+        start = parts.field("start", "Start from", self._first.name, **begun)
         beside = parts.field("beside", "Compare with", self._beside, **look)
         self.face.show(
             of=parts.form("Profiles", start, beside),
@@ -119,12 +121,17 @@ class ProfilePanel(Panel):
         knows = [", ".join(who for who, why in each if not why) or "none" for each in whys]
         own, effects = _values(Profile()), [EFFECTS[each] for each in _ORDER]
         columns = [
-            words("option", _ORDER, width="minmax(10em, 3fr)", middle=True),
+            words("option", _ORDER, width="minmax(14em, 3fr)", middle=True),
             words("here", _values(self.profile), width="minmax(5em, 1.2fr)"),
-            words(self._beside, _values(profile_named(self._beside)), width="minmax(8.4em, 1.2fr)"),
+            words(
+                self._beside,
+                _values(profile_named(self._beside)),
+                width="minmax(8.4em, 1.2fr)",
+                as_is=True,
+            ),
             words("default", own, title="RocksDB's own", wide=True, width="minmax(5em, 1.2fr)"),
             words("changed", so, kind="badges", wide=True, width="minmax(8em, 1.2fr)"),
-            words("effect", effects, wide=True, width="minmax(7em, 4fr)"),
+            words("effect", effects, wide=True, width="minmax(7em, 3fr)"),
             words("known to", knows, wide=True, width="minmax(6em, 2.4fr)"),
         ]
         chips = [

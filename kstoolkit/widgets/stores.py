@@ -45,6 +45,7 @@ _OF_STORE = (OVERVIEW, ROWS, GROWTH, "Levels", "Memory", "Log", "Advice")
 _OF_GROUP = (OVERVIEW, CHECKUP)
 _AGAIN, _NEXT, _PREVIOUS = "again", "next", "previous"
 _BOUND, _SIZE = "bound", {"hint": "8GiB"}
+_SHARED = "What they share counts once in the formula for all of them."
 _NO_ADVICE = "Nothing to do, by its files and its log. Why expired rows stay, Growth tells."
 _MOST_OPENED = 100
 _LONGEST_TITLE = 120
@@ -468,9 +469,17 @@ def _log(store: Any) -> list[Part]:
     return [stores.timeline(logs) or sentence(none), *_told(found)]
 
 
+def _memory(store: Any) -> list[Part]:
+    found = store.memory()
+    each = [row.formula_bytes or 0 for row in found] if isinstance(found, Records) else []
+    total = getattr(getattr(found, "total", None), "formula_bytes", None)
+    is_shared = total is not None and sum(each) > total
+    return [*_told(found), *([sentence(_SHARED, tone="note")] if is_shared else [])]
+
+
 _VIEWS: dict[str, Callable[[Any], list[Part]]] = {
     "Levels": lambda store: [*_told(store.levels()), *_told(store.summary(), "line")],
-    "Memory": lambda store: _told(store.memory()),
+    "Memory": _memory,
     "Log": _log,
     "Advice": lambda store: _told(a) if len(a := store.advice()) else [sentence(_NO_ADVICE)],
 }

@@ -49,7 +49,7 @@ def test_a_folder_tells_what_was_counted_and_whose_secret_the_rest_is(run: Run) 
     assert told["state rows"] == "unknown (not kept: only the process that counts knows it so soon)"
     assert told["state memory"] == told["state rows"]
     assert told["lag"].endswith("event time reaches 2015-09-12 10:10:00 UTC")
-    assert told["last batch"].startswith("0.50 s, 40 events; with all around it unknown: only")
+    assert told["last batch"].startswith("0.50 s, 40 events; by the clock of Spark unknown: only")
 
 
 def test_the_state_that_a_batch_left_is_told_once_its_process_has_kept_it(run: Run) -> None:
@@ -188,7 +188,7 @@ def test_text_and_html_state_the_same_facts() -> None:
     assert "failed, 9 events in 8 batches" in html
     assert "failed: &lt;gone&gt;" in html
     told = dict(status.rows())
-    around = "2.00 s with all around it (counting 1.50 s, other 0.50 s)"
+    around = "2.00 s by the clock of Spark (counting 1.50 s, other 0.50 s)"
     assert told["last batch"] == f"1.60 s, 600 events; {around}"
     assert (told["state rows"], told["state memory"]) == ("12", "3.0 MiB")
     assert told["events/s"] == "375 in the last batch with events"
