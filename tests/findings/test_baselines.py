@@ -235,14 +235,15 @@ def split_counts(draw: st.DrawFn) -> tuple[tuple[int, int], list[Row], list[int]
     return kind, rows, [*sorted(cuts), end]
 
 
-@given(split_counts(), st.sampled_from([0, 1 << 40]))
+@given(split_counts(), st.sampled_from([0, 1 << 40]), st.sampled_from([1, 28]))
 def test_closing_in_one_call_is_the_definition(
-    case: tuple[tuple[int, int], list[Row], list[int]], many_places: int
+    case: tuple[tuple[int, int], list[Row], list[int]], many_places: int, stretch: int
 ) -> None:
     kind, rows, cuts = case
     baselines, oracle = Baselines.empty(*kind), Oracle(*kind)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("kstoolkit.findings.baselines._MANY_PLACES", many_places)
+        patched.setattr("kstoolkit.findings.baselines._STRETCH", stretch)
         closed = baselines.close(counted(rows, kind[1]), cuts[-1] * kind[1])
     oracle.close(rows, cuts[-1])
     check(oracle, [closed], baselines)

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.findings.peers import spread_of
-from kstoolkit.findings.rhythm import TOO_FEW, busy_at, has_rhythm, rhythm_of, wave_at
+from kstoolkit.findings.rhythm import (
+    TOO_FEW,
+    busy_at,
+    has_rhythm,
+    is_shown_none,
+    rhythm_of,
+    wave_at,
+)
 
 HOUR, DAY = 3_600_000, 86_400_000
 
@@ -80,6 +87,40 @@ def test_it_is_taken_where_least_squares_on_the_other_days_predicts_better(
         both = fitted(less, start) / counts.mean()
         assert np.isclose(np.angle(told), np.angle(complex(*both)))
         assert abs(told) <= np.hypot(*both) * (1 + 1e-9)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 3, 6]), st.sampled_from([1.0, 4.0]))
+def test_what_is_shown_none_is_shown_none_later_unless_something_is_added(
+    seed: int, hours: int, overlap: float
+) -> None:
+    random, slots = np.random.default_rng(seed), 24 // hours
+    windows = 2 * slots + int(random.integers(0, 5 * slots))
+    first_ms = int(random.integers(0, 2 * slots)) * hours * HOUR
+    start = first_ms + np.arange(windows) * hours * HOUR
+    rates = random.gamma(0.5, 0.3, (200, 1)) * (1 + np.cos(2 * np.pi * start / DAY))
+    counts = random.poisson(rates)
+    counts = counts[counts.sum(axis=1) > TOO_FEW]
+    waves, is_odd = counts * wave_at(start), start // DAY % 2 == 1
+    halves = waves[:, ~is_odd].sum(axis=1), waves[:, is_odd].sum(axis=1)
+    total, squares = counts.sum(axis=1), (counts**2.0).sum(axis=1)
+    n = np.full(len(counts), windows)
+    is_none = is_shown_none(halves, (n, total), hours * HOUR, overlap)
+    for later in [*range(3 * slots), 20 * slots, 28 * slots]:
+        history = n + later, total, squares
+        firsts = np.full(len(counts), first_ms)
+        shown = rhythm_of(halves, history, firsts, hours * HOUR, overlap) != 0
+        assert not (shown & is_none).any()
+
+
+def test_most_that_have_no_rhythm_need_not_be_looked_at_again() -> None:
+    random = np.random.default_rng(3)
+    counts = random.poisson(0.05, (2_000, 10 * 24))
+    counts = counts[counts.sum(axis=1) > TOO_FEW]
+    start = np.arange(240) * HOUR
+    waves, is_odd = counts * wave_at(start), start // DAY % 2 == 1
+    halves = waves[:, ~is_odd].sum(axis=1), waves[:, is_odd].sum(axis=1)
+    is_none = is_shown_none(halves, (np.full(len(counts), 240), counts.sum(axis=1)), HOUR)
+    assert is_none.mean() > 0.7
 
 
 @pytest.mark.parametrize("begins", [5, 13, 22, 24, 47])
