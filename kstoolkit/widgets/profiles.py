@@ -48,7 +48,7 @@ class ProfilePanel(Panel):
 
     def __init__(self, profile: Profile | str = "spark", *, beside: str | None = None) -> None:
         self.profile = profile if isinstance(profile, Profile) else profile_named(profile)
-        self._first = self.profile
+        self._first = self._given = self.profile
         name = self.profile.name.removesuffix(", changed")
         is_changed = name != self.profile.name and name in profile_names()
         self._beside = beside or (name if is_changed or name in ENGINES else "kafka_streams")
@@ -65,6 +65,12 @@ class ProfilePanel(Panel):
         with self.face.telling("said"):
             self.profile = self._with(option, text)
             self._show()
+
+    def _starts(self) -> list[tuple[str, str]]:
+        """Return what can be started from, with what it is called."""
+        named = [(each, each) for each in profile_names()]
+        is_own = self._given.name not in profile_names()
+        return [(self._given.name, "as it was given"), *named] if is_own else named
 
     def _with(self, option: str, text: str) -> Profile:
         return self.profile.changed(**{option: parse_option(option, text)})
@@ -83,8 +89,9 @@ class ProfilePanel(Panel):
                 self._option = option
             case {"field": [_, "beside", str(name)]} if name in profile_names():
                 self._beside = name
-            case {"field": [_, "start", str(name)]} if name in profile_names():
-                self.profile = self._first = profile_named(name)
+            case {"field": [_, "start", str(name)]} if name in dict(self._starts()):
+                own = name == self._given.name
+                self.profile = self._first = self._given if own else profile_named(name)
             case {"pressed": ["targets", str(name)]} if name in _WRITTEN:
                 self._target = name
             case {"pressed": ["again", _]}:
@@ -97,8 +104,7 @@ class ProfilePanel(Panel):
         self.title = f"{of.name or 'unnamed'}: {note}"
         undo = {"label": "Undo all changes", "disabled": of == self._first}
         look = {"type": "choice", "options": [(each, each) for each in profile_names()]}
-        own = [] if self._first.name in profile_names() else [(self._first.name, "as it was given")]
-        begun = look | {"options": [*own, *look["options"]]}
+        begun = look | {"options": self._starts()}
         start = parts.field("start", "Start from", self._first.name, **begun)
         beside = parts.field("beside", "Compare with", self._beside, **look)
         self.face.show(

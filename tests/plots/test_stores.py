@@ -107,6 +107,25 @@ def test_segments_are_drawn_by_their_files(growth: Growth) -> None:
     assert axes.get_xlabel().startswith("size of the segment's files, by its start, UTC")
 
 
+def test_of_the_segment_that_the_kept_begin_in_the_share_that_is_expired_has_a_colour(
+    growth: Growth,
+) -> None:
+    uses = [SegmentUse("a", TEN, 4_096, 10, 80, is_past=True)]
+    uses.append(SegmentUse("b", TEN + HOUR, 1_000, 5, 40, is_past=False))
+    uses.append(SegmentUse("c", TEN + 2 * HOUR, 512, 5, 40, is_past=False))
+    found = replace(
+        growth,
+        segments=Records(uses, "segments"),
+        expired=replace(growth.expired, num_rows=12),
+        horizon=replace(growth.horizon, kept_from_ms=TEN + HOUR + 1),
+    )
+    axes: Any = found.plot()
+    assert [bar.get_width() for bar in axes.patches] == [4_096, 400, 600, 512]
+    assert len({*colors(axes)}) == 3
+    assert colors(axes)[2] == colors(axes)[3] == COUNTED
+    assert "expired" in [each.get_text() for each in axes.get_legend().get_texts()]
+
+
 def test_rows_that_are_expired_are_said_though_no_bar_is_theirs(growth: Growth) -> None:
     uses = [
         SegmentUse("a", TEN, 4_096, 10, 80, is_past=True),

@@ -97,6 +97,16 @@ def test_undoing_takes_all_changes_back(panel: ProfilePanel) -> None:
     assert panel.profile == profile_named("spark")
 
 
+def test_one_of_no_name_we_know_is_where_it_starts_and_can_be_gone_back_to() -> None:
+    with ProfilePanel(Profile(name="mine", block_size=8192)) as panel:
+        start = panel.face.part("of")["fields"][0]
+        assert (start["value"], start["options"][0]) == ("mine", ("mine", "as it was given"))
+        hear(panel, field=["of", "start", "spark"])
+        assert panel.profile == profile_named("spark")
+        hear(panel, field=["of", "start", "mine"])
+        assert panel.profile == Profile(name="mine", block_size=8192)
+
+
 def test_it_is_compared_with_any_named_profile(panel: ProfilePanel) -> None:
     hear(panel, field=["of", "beside", "low_disk"])
     assert "from low_disk" in repr(panel)
