@@ -75,8 +75,8 @@ read, and that rows of a table stay where only which is chosen changes; 30 that 
 figures where there is little room, and that what was asked of a panel waits for what it reads; 85
 that tables say which of how many rows they hold and where from, fold what is unknown of all, that
 time has seconds, what expired in a kept segment a colour, and small screens pictures of their own;
-100 that weeks of windows teach together, and no rhythm is looked for where there can be none; 50 that
-the column which names a row gives way last, and a row is told whole where there is little room.
+100 that weeks of windows teach together, and no rhythm is looked for where there can be none; 50
+that the column which names a row gives way last, and a row is told whole where there is no room.
 Code was less by some 2,070 lines as long as a blank line in a docstring counted twice."""
 MOST_IMPORTS = 1_468
 """Between modules, as a module is imported: types alone and imports inside functions apart. It was
