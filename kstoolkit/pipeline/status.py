@@ -221,7 +221,11 @@ def _parts_text(batch: MicroBatch) -> str:
 
 
 def _by_window(counts: dict[str, int]) -> str:
-    told = [f"{format_count(number)} for {window}" for window, number in counts.items() if number]
+    told = [
+        f"{format_count(number)} for windows of {window}"
+        for window, number in counts.items()
+        if number
+    ]
     return ", ".join(told) or "none"
 
 

@@ -193,7 +193,7 @@ def _partly_expired(growth: Growth, use: SegmentUse, bar: Bar) -> Bar:
     """Return a segment's bar in two parts, by its rows."""
     share = min(_num_mixed(growth) / max(use.num_rows, 1), 1)
     parts = (
-        BarPart("expired", share * use.size_bytes, color=PARTS[1]),
+        BarPart("expired but kept", share * use.size_bytes, color=PARTS[1]),
         BarPart("kept", (1 - share) * use.size_bytes, color=COUNTED),
     )
     return replace(bar, parts=tuple(each for each in parts if each.size))

@@ -229,7 +229,7 @@ class HasViews(Closing, ABC):
                 failure = error
         if not found:
             raise failure or InputError(self.no_log or f"There is no log in {self.path}.")
-        return StoreRecords(self.path, found)
+        return StoreRecords(self.path, found, kind="logs")
 
     def advice(self, **circumstances: Unpack[Circumstances]) -> StoreRecords[Advice]:
         """Return what the figures of each advise; all of them count as open at once.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kstoolkit.views.parts import Part
 
 _MOST_ROWS = 20
+_LEFT = "text-align: left"  # where no style is let through, a page's own would set them right
 
 
 def still(part: Part) -> Html:
@@ -118,9 +119,10 @@ def _lines(part: Part) -> Html:
 
 def _text_table(rows: Sequence[Iterable[str]], note: str = "") -> Html:
     """Return rows of texts as a table, of which the first has the heads; long ones lose middles."""
-    head = element("tr", *(element("th", name, scope="col") for name in rows[0]))
+    head = element("tr", *(element("th", name, scope="col", style=_LEFT) for name in rows[0]))
     body = [
-        element("tr", *(element("td", isolated(each, 1_000)) for each in row)) for row in rows[1:]
+        element("tr", *(element("td", isolated(each, 1_000), style=_LEFT) for each in row))
+        for row in rows[1:]
     ]
     caption = [element("caption", note)] if note else []
     made = element("table", *caption, element("thead", head), element("tbody", *body))

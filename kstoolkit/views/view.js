@@ -135,9 +135,12 @@ function brushed(drawing, span, timeAt, picked) {
 
 function axisOf(span, width, y) {
   const [ticks, step] = ticksOf(span, Math.max(width / 70, 2));
-  const at = ms => width * (ms - span[0]) / (span[1] - span[0]);
-  return shape("g", { class: "v-axis" }, ...ticks.filter(ms => at(ms) < width - 14).map(ms => shape(
-    "text", { x: Math.max(at(ms), 22), y, "text-anchor": "middle" }, tickText(ms, step))));
+  const at = ms => width * (ms - span[0]) / (span[1] - span[0]), seen = ticks.filter(ms => at(ms) < width - 14);
+  const isDated = step >= DAY || seen.some(ms => ms % DAY === 0), hasRoom = !(at(seen[1]) - at(seen[0]) < 100);
+  return shape("g", { class: "v-axis" }, ...seen.flatMap((ms, place) => [
+    shape("line", { x1: at(ms), x2: at(ms), y1: y + 1, y2: y + 4 }),
+    shape("text", { x: at(ms), y, "text-anchor": at(ms) < 22 ? "start" : "middle" },
+      !isDated && hasRoom && !place && at(ms) < width - 60 ? `${DATE.format(ms)} ${tickText(ms, step)}` : tickText(ms, step))]));
 }
 
 /** A table of any length: only the rows that are seen are there. */

@@ -124,7 +124,7 @@ def _trials(found: Comparison, of: dict[str, Course], state: str) -> Part:
         told[name] |= {f"peak_{each}": max(getattr(m, each) for m in seen) for each in _HIGHEST}
         stops[name] = state
     labels = [*(capital(words_of(each)) for each in _TABLED), "Stopped by"]
-    columns = [parts.words("figure", labels, width="minmax(10em, 2fr)")]
+    columns = [parts.words("figure", labels, width="minmax(12em, 2fr)")]
     for name, figures in told.items():
         values = [figures.get(each) for each in _TABLED]
         texts = [

@@ -136,7 +136,8 @@ class ProfilePanel(Panel):
                 as_is=True,
             ),
             words("default", own, title="RocksDB's own", wide=True, width="minmax(5em, 1.2fr)"),
-            words("changed", so, kind="badges", wide=True, width="minmax(8em, 1.2fr)"),
+            words("changed", so, kind="badges", wide=True, width="minmax(8em, 1.2fr)")
+            | {"label": "set, differs"},
             words("effect", effects, wide=True, width="minmax(7em, 3fr)"),
             words("known to", knows, wide=True, width="minmax(6em, 2.4fr)"),
         ]
@@ -146,7 +147,9 @@ class ProfilePanel(Panel):
             for kind, those in kinds.items()
         ]
         search, chosen = ["option", "here", "effect", "known to"], _ORDER.index(self._option)
-        return parts.table("Options", "options", columns, search=search, chips=chips, chosen=chosen)
+        return parts.table(
+            "Options", "options", columns, search=search, chips=chips, chosen=chosen, opens=True
+        )
 
 
 def _shown(name: str, value: Any) -> str:

@@ -64,7 +64,7 @@ class Wanted:
         told = [
             _choice("key_serde", "Keys as", self.key_serde, store),
             _choice("value_serde", "Values as", self.value_serde, store),
-            field("window_size", "Window size", self.window_size or "", hint="1 minute")
+            field("window_size", "Window size", self.window_size or "", hint="like 1 minute")
             | {"hidden": _is_of_spark(store)},
             _choice("version", "Version", self.version, store, "latest"),
             _choice("family", "Family", self.family, store),

@@ -86,7 +86,7 @@ def test_it_fits_and_nothing_is_serious_by_another_s_judgement(
     with judged(lab, browser, screenshot, "profile-looks", page_is) as (_, panel):
         expect(panel.locator("p.note bdi").first).to_contain_text("<i>[U+202E]")
         panel.get_by_label("Compare with").select_option("low_disk")
-        panel.get_by_role("button", name="differs").click()
+        panel.get_by_role("button", name="differs", exact=True).click()
         value(panel, "compression").click()
         chosen = panel.get_by_role("combobox", name="compression", exact=True)
         chosen.select_option("bzip2")

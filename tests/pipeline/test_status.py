@@ -44,7 +44,7 @@ def test_a_folder_tells_what_was_counted_and_whose_secret_the_rest_is(run: Run) 
     assert (status.num_batches, status.events, status.findings) == (2, 140, 6)
     told = dict(status.rows())
     assert told["events"] == "140 in 2 batches"
-    assert told["late"] == "4 for 1 minute"
+    assert told["late"] == "4 for windows of 1 minute"
     assert told["dead letters"].endswith(" 2")
     assert told["state rows"] == "unknown (not kept: only the process that counts knows it so soon)"
     assert told["state memory"] == told["state rows"]

@@ -123,7 +123,7 @@ def test_of_the_segment_that_the_kept_begin_in_the_share_that_is_expired_has_a_c
     assert [bar.get_width() for bar in axes.patches] == [4_096, 400, 600, 512]
     assert len({*colors(axes)}) == 3
     assert colors(axes)[2] == colors(axes)[3] == COUNTED
-    assert "expired" in [each.get_text() for each in axes.get_legend().get_texts()]
+    assert "expired but kept" in [each.get_text() for each in axes.get_legend().get_texts()]
 
 
 def test_rows_that_are_expired_are_said_though_no_bar_is_theirs(growth: Growth) -> None:

@@ -61,7 +61,7 @@ def test_a_lag_of_nothing_is_none() -> None:
 
 
 def test_what_waits_for_its_flush_is_told_by_window() -> None:
-    assert dict(figures(BUSY)["rows"])["backlog"] == "7 for 1 hour"
+    assert dict(figures(BUSY)["rows"])["backlog"] == "7 for windows of 1 hour"
     assert dict(figures(NONE_YET)["rows"])["backlog"] == "unknown (no batch has ended yet)"
 
 
