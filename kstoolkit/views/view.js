@@ -133,6 +133,10 @@ function brushed(drawing, span, timeAt, picked) {
   drawing.addEventListener("pointercancel", () => { begun = null; veil.remove(); });
 }
 
+/** What the first label of an axis says beside what the others do: the day, or the minute. */
+const firstText = (ms, step) => step >= MINUTE ? `${DATE.format(ms)} ${tickText(ms, step)}`
+  : new Date(ms).toISOString().slice(11, step < 1000 ? 23 : 19);
+
 function axisOf(span, width, y) {
   const [ticks, step] = ticksOf(span, Math.max(width / 70, 2));
   const at = ms => width * (ms - span[0]) / (span[1] - span[0]), seen = ticks.filter(ms => at(ms) < width - 14);
@@ -140,7 +144,7 @@ function axisOf(span, width, y) {
   return shape("g", { class: "v-axis" }, ...seen.flatMap((ms, place) => [
     shape("line", { x1: at(ms), x2: at(ms), y1: y + 1, y2: y + 4 }),
     shape("text", { x: at(ms), y, "text-anchor": at(ms) < 22 ? "start" : "middle" },
-      !isDated && hasRoom && !place && at(ms) < width - 60 ? `${DATE.format(ms)} ${tickText(ms, step)}` : tickText(ms, step))]));
+      !isDated && hasRoom && !place && at(ms) < width - 60 ? firstText(ms, step) : tickText(ms, step))]));
 }
 
 /** A table of any length: only the rows that are seen are there. */
