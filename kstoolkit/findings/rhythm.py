@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _DAY_MS = 86_400_000
 _FEWEST_DAYS, _FEWEST_A_DAY = 2, 4
-_ROUNDED = 1e-3  # sums are of single precision
+_ROUNDED = 1e-6  # by so much, at most, sums differ that are added up in another order
 _LEAST_GAIN, TOO_FEW = 3, 2
 """A cell with so few events gains less, whenever they came: it needn't be looked at."""
 
@@ -128,7 +128,7 @@ def is_shown_none(
 
     none of the four brackets below 0; and that falls as n grows, and x with it.
     """
-    (even, odd), (n, total) = halves, history
+    (even, odd), (n, total) = (np.asarray(each, complex) for each in halves), history
     slots = _DAY_MS // every_ms
     a, b, x = np.abs(even), np.abs(odd), total / n / np.sin(np.pi / slots)
     most = (even * odd.conj()).real + x * (a + b) + x * x
