@@ -32,8 +32,8 @@ memory, and what figures are called, are two; what a report says of a user, and 
 it draws time, are two; how Java starts sooner, and what is leant on inside Spark, are two;
 with what local workers start is one, and what Spark's planners load of feeds. Two that few had
 asked for stand with their neighbours."""
-MOST_LINES = 86_623
-MOST_LINES_OF_CODE = 52_446
+MOST_LINES = 86_628
+MOST_LINES_OF_CODE = 52_451
 """They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 400
 lines more than were saved: what tells a fault from damage and what a file held, reads logs' times,
 folds batches in tiers, and has counts come out as DataFrames. Actions of several parts took 1,500:

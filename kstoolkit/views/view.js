@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const MINUTE = 60000, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 15000, 30000, ...[1, 5, 15, 30, 60,
   180, 360, 720, 1440, 2880, 10080, 20160, 43200, 129600, 525600].map(minutes => minutes * MINUTE)];
-const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, TWICE = 400, LEAST_SPAN = 10 * MINUTE, BAND = 22, END = 8;
+const ROW = 28, STRIP = 58, AXIS = 18, CLOSE = 4, TWICE = 400, LEAST_SPAN = 10 * MINUTE, BAND = 22, END = 8, LETTER = 6.6;
 const SHORT_EM = 10, LEAST_EM = 5, NAME_EM = 7, ENOUGH_EM = 9;
 
 function furnished(made, attributes, children) {
@@ -141,10 +141,15 @@ function axisOf(span, width, y) {
   const [ticks, step] = ticksOf(span, Math.max(width / 70, 2));
   const at = ms => width * (ms - span[0]) / (span[1] - span[0]), seen = ticks.filter(ms => at(ms) < width - 14);
   const isDated = step >= DAY || seen.some(ms => ms % DAY === 0), hasRoom = !(at(seen[1]) - at(seen[0]) < 100);
-  return shape("g", { class: "v-axis" }, ...seen.flatMap((ms, place) => [
-    shape("line", { x1: at(ms), x2: at(ms), y1: y + 1, y2: y + 4 }),
-    shape("text", { x: at(ms), y, "text-anchor": at(ms) < 22 ? "start" : "middle" },
-      !isDated && hasRoom && !place && at(ms) < width - 60 ? firstText(ms, step) : tickText(ms, step))]));
+  let taken = -END;
+  return shape("g", { class: "v-axis" }, ...seen.flatMap((ms, place) => {
+    const text = !isDated && hasRoom && !place && at(ms) < width - 60 ? firstText(ms, step) : tickText(ms, step);
+    const long = LETTER * text.length, left = at(ms) < 22 ? at(ms) : at(ms) - long / 2;
+    const tick = shape("line", { x1: at(ms), x2: at(ms), y1: y + 1, y2: y + 4 });
+    if (left < taken + END) return [tick]; // its label would lie on the one before
+    taken = left + long;
+    return [tick, shape("text", { x: at(ms), y, "text-anchor": at(ms) < 22 ? "start" : "middle" }, text)];
+  }));
 }
 
 /** A table of any length: only the rows that are seen are there. */
@@ -621,7 +626,7 @@ class Strips {
     if (strip.ceiling && strip.ceiling < 3 * most) most = Math.max(most, strip.ceiling);
     const y = count => STRIP - 1 - (STRIP - 10) * count / most;
     const drawing = shape("svg", { viewBox: `0 0 ${width} ${height}`, height, class: "v-strip", "aria-hidden": "true" },
-      ...this.limits(strip, y, width), ...this.bars(strip, place, first, last, y),
+      ...this.bars(strip, place, first, last, y), ...this.limits(strip, y, width),
       shape("line", { class: "base", x1: 0, x2: width, y1: STRIP - 0.5, y2: STRIP - 0.5 }),
       ...this.outline(), isLast ? axisOf(this.span.shown, width, height - 4) : null);
     brushed(drawing, this.span, x => this.timeAt(x), ms => this.pick(place, ms));
