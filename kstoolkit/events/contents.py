@@ -38,6 +38,7 @@ _COUNTS, _DAMAGED = 1, 2
 _UNKNOWN = -1
 _EDGE_BYTES = 4 << 10
 _CHUNK_BYTES = 256 << 10
+_TOGETHER = 1 << 15  # files, of which is looked whether one is known
 
 
 class Fate(StrEnum):
@@ -151,18 +152,21 @@ class ContentsFile:
             if known[0]:
                 yield position, _contents(known)
 
-    def of_times(self, times_ns: Collection[int]) -> Iterator[tuple[int, Contents]]:
-        """Yield what files held that were changed at one of these times."""
-        known = self._known()
-        wanted = np.isin(known[:, 2], np.array(list(times_ns))) & (known[:, 0] != 0)
-        for position in np.flatnonzero(wanted).tolist():
-            yield position, _contents(known[position].tolist())
+    def alike(self, kinds: Collection[tuple[int, int]]) -> Iterator[tuple[int, Contents]]:
+        """Yield what files held that have one of these sizes, and one of these times in ns."""
+        sizes, times = np.array([*kinds], np.int64).reshape(-1, 2).T
+        start = 0
+        while len(known := self._known(start, _TOGETHER)):
+            wanted = np.isin(known[:, 2], times) & np.isin(known[:, 1], sizes) & (known[:, 0] != 0)
+            for at in np.flatnonzero(wanted).tolist():
+                yield start + at, _contents(known[at].tolist())
+            start += len(known)
 
-    def _known(self, start: int = 0, number: int | None = None) -> NDArray[np.int64]:
+    def _known(self, start: int, number: int) -> NDArray[np.int64]:
         """Return the integers of so many files from a position on, a row each."""
         with suppress(FileNotFoundError), self.path.open("rb") as file:
             file.seek(start * _RECORD_BYTES)
-            found = file.read(-1 if number is None else number * _RECORD_BYTES)
+            found = file.read(number * _RECORD_BYTES)
             whole = found[: len(found) // _RECORD_BYTES * _RECORD_BYTES]
             return np.frombuffer(whole, "<i8").reshape(-1, 5)
         return np.empty((0, 5), np.int64)

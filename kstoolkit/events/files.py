@@ -1,15 +1,7 @@
-"""Which files a run takes in, and what a task reads of each: events, or rows for expressions.
+"""Which files an input has, and what a task reads of each: events, or rows for expressions.
 
-A file counts once. The ledger of those taken in is a text file of one JSON object a line, only ever
-appended to. A position in it is how many files have been taken, and is what Spark's offset log
-remembers. A file's ``admitted_ms`` is the clock by which its times are judged, so that a replayed
-batch judges alike. Files that are given up stand, by their position, in a list beside it, before
-any task is told of it. A look at the first records says of a wrong column before Spark is started.
-
-A path whose size and modification time are those of the file that was taken in is not opened again.
-Else what was read there is held against what lies there now, and one that is new against what has
-gone from its own path (:mod:`kstoolkit.events.contents`). Of a file without a modification time in
-the ledger, taken in before that was kept, the path alone counts.
+A listing holds no names: it is asked anew for them. A look at the first records says of a wrong
+column before Spark is started.
 
 For those who name columns by SQL expressions, files go out as rows with their raw text: JSON line
 by line, unparsed, as Spark parses it by the schema that the run fixed; CSV and Parquet as columns.
@@ -20,21 +12,19 @@ from __future__ import annotations
 
 import json
 import os
-import stat
-import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
-from fnmatch import fnmatchcase
-from glob import glob, has_magic
+from dataclasses import dataclass, field
+from glob import has_magic, iglob
+from heapq import nsmallest
+from itertools import compress, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.csv as pv
 
-from kstoolkit.errors import ColumnError, FormatError, InputError, UnreadableFile
-from kstoolkit.events.contents import Change, ContentsFile, Fate, checksum, in_words
+from kstoolkit.errors import ColumnError, InputError, UnreadableFile
 from kstoolkit.events.csv import (
     csv_header,
     parquet_names,
@@ -46,6 +36,7 @@ from kstoolkit.events.csv import (
 )
 from kstoolkit.events.event import Limits, is_plain, judge, letters, require, storable
 from kstoolkit.events.json import chunks_of, read_json_lines, read_json_texts
+from kstoolkit.events.ledger import stat_of
 from kstoolkit.events.opening import (
     Part,
     WholeLineEnds,
@@ -61,42 +52,71 @@ from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from kstoolkit.events.event import Columns, Judged
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
-    """A file that a run has taken in."""
-
-    path: str
-    size_bytes: int
-    admitted_ms: int
-    mtime_ns: int | None = None
+_SHOWN, _TOGETHER = 5, 1_000
 
 
-_ENTRY = tuple(each.name for each in fields(Admitted))
-_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Listing:
-    """What an input has, as of now: files of events, sorted; how many others, by their endings."""
+    """The files of events that a path, folder or glob names, looked for anew by whoever asks.
 
-    paths: list[str]
-    unread: Mapping[str, int]
+    Folders are searched to the bottom. Names that begin with a dot or an underscore are passed
+    over, as Spark does, unless the path or glob spells them out; and so are files in folders whose
+    names say no known format, unless the format is given: how many, by their endings, is
+    ``unread`` once all were asked for. Links to files count under their own names; links to folders
+    are not followed. Output folders of runs are passed over, and so is what lies in the folder
+    ``without``, this run's own, unless the pattern begins in there.
+
+    Absolute paths come one by one, in no order; one may come twice where a folder could not be
+    listed to its end at once. A missing single path is an InputError; a folder that nobody may
+    list, an UnreadableFile.
+    """
+
+    pattern: str
+    file_format: str | None = None
+    without: str | None = None
+    unread: Counter[str] = field(default_factory=Counter, init=False)
+
+    def __iter__(self) -> Iterator[str]:
+        if not self.pattern:
+            message = "The input is an empty text."
+            raise InputError(message, hint="Name a file, a folder or a glob; '.' is this folder.")
+        self.unread.clear()
+        given, own = Path(os.path.abspath(self.pattern)), self.without  # noqa: PTH100
+        # With a slash at its end.
+        inside = None if own is None or given.is_relative_to(own) else os.path.join(own, "")  # noqa: PTH118
+        for found in _found(self.pattern, self.file_format):
+            ours = [path for path in found if inside is None or not path.startswith(inside)]
+            if self.file_format is None:
+                known = [path for path in ours if told_format(path) is not None]
+                if len(known) < len(ours):
+                    self._leave(path for path in ours if told_format(path) is None)
+                ours = known
+            yield from ours
+
+    def _leave(self, paths: Iterable[str]) -> None:
+        self.unread.update(os.path.splitext(path)[1] or "no ending" for path in paths)  # noqa: PTH122
+
+    def first(self, number: int) -> list[str]:
+        """Return the first so many, in the order of their names; all are asked for."""
+        return nsmallest(number, self)
 
     def unread_in_words(self) -> str | None:
         """Return what is left unread, and how it could be read; ``None`` if nothing is.
 
-        >>> print(Listing([], {".log": 2}).unread_in_words())
+        >>> found = Listing("/in")
+        >>> found.unread[".log"] = 2
+        >>> print(found.unread_in_words())
         Left unread are 2 files whose names say no format: .log (2). If they hold events, give
         --format json, csv or parquet (format= in Python).
         """
         if not self.unread:
             return None
-        number = sum(self.unread.values())
+        number = self.unread.total()
         most = sorted(self.unread.items(), key=lambda each: (-each[1], each[0]))
         named = ", ".join(f"{ending} ({format_count(each)})" for ending, each in most[:_SHOWN])
         more = f" and {counted(len(most) - _SHOWN, 'others')}" if len(most) > _SHOWN else ""
@@ -107,365 +127,77 @@ class Listing:
         )
 
 
-def listing(pattern: str, file_format: str | None = None, *, without: str | None = None) -> Listing:
-    """Return the files that a path, folder or glob names, as absolute paths.
-
-    Folders are searched to the bottom. Names that begin with a dot or an underscore are passed
-    over, as Spark does, unless the path or glob spells them out; and so are files in folders whose
-    names say no known format, unless the format is given. Links to files count under their own
-    names; links to folders are not followed. Output folders of runs are passed over, and so is
-    what lies in the folder ``without``, this run's own, unless the pattern begins in there.
-
-    A missing single path is an InputError; a folder that nobody may list, an UnreadableFile.
-    """
-    if not pattern:
-        message = "The input is an empty text."
-        raise InputError(message, hint="Name a file, a folder or a glob; '.' is this folder.")
-    found = patiently(pattern, lambda: _found(pattern, file_format), how="listed")
-    if without is not None and not Path(os.path.abspath(pattern)).is_relative_to(without):  # noqa: PTH100
-        inside = os.path.join(without, "")  # noqa: PTH118 - with a slash at its end
-        found = {path for path in found if not path.startswith(inside)}
-    if file_format is not None:
-        return Listing(sorted(found), {})
-    known = {path for path in found if told_format(path) is not None}
-    unread = Counter(os.path.splitext(path)[1] or "no ending" for path in found - known)  # noqa: PTH122
-    return Listing(sorted(known), unread)
-
-
-def _found(pattern: str, file_format: str | None) -> set[str]:
-    """Return the files that a pattern names, whatever their names end with."""
+def _found(pattern: str, file_format: str | None) -> Iterator[list[str]]:
+    """Yield the files that a pattern names, some at once, whatever their names end with."""
     whole = os.path.abspath(pattern)  # noqa: PTH100 - links keep their own names
-    if has_magic(pattern) and not Path(pattern).exists():
-        spelt_out = _hidden_parts(pattern)
-        names = glob(pattern, recursive=True)  # noqa: PTH207 - Path's takes no absolute pattern
-        shown = (os.path.abspath(name) for name in names if _hidden_parts(name) <= spelt_out)  # noqa: PTH100
-        return {each for path in shown for each in _walk(path)}
-    if not Path(pattern).exists():
+    if not patiently(pattern, Path(pattern).exists, how="listed"):
+        if has_magic(pattern):
+            yield from _matching(pattern)
+            return
         message = f"No such file or folder: {pattern!r}."
         raise InputError(message, hint="Check the path; a pattern needs quotes in the shell.")
     if Path(pattern).is_file():
         format_of(pattern, file_format)
-    return set(_walk(whole))
+    yield from _walk(whole)
+
+
+def _matching(pattern: str) -> Iterator[list[str]]:
+    """Yield what a glob names, and the files in folders that it names."""
+    spelt_out, walked = _hidden_parts(pattern), set[str]()
+    for name in iglob(pattern, recursive=True):  # noqa: PTH207 - Path's takes no absolute pattern
+        path = os.path.abspath(name)  # noqa: PTH100
+        if _hidden_parts(name) > spelt_out or not walked.isdisjoint(map(str, Path(path).parents)):
+            continue  # a folder is named before what lies in it
+        if os.path.isdir(path):  # noqa: PTH112 - of a million, each object counts
+            walked.add(path)
+        yield from _walk(path)
 
 
 def _hidden_parts(path: str) -> int:
     return sum(part.startswith((".", "_")) for part in Path(path).parts)
 
 
-def _walk(path: str) -> Iterator[str]:
+def _walk(path: str) -> Iterator[list[str]]:
     if os.path.isfile(path):  # noqa: PTH113 - of a million, each object counts
-        yield path
+        yield [path]
         return
-    for folder, names, files in os.walk(path, onerror=_raise_fault):
-        if folder != path and "run.json" in files and "checkpoint" in names:
-            names.clear()  # an earlier run's output
-            continue
-        names[:] = [name for name in names if not name.startswith((".", "_"))]
-        inside = os.path.join(folder, "")  # noqa: PTH118
-        yield from (inside + name for name in files if not name.startswith((".", "_")))
+    for entries in _entries(path):
+        shown = [each for each in entries if not each.name.startswith((".", "_"))]
+        is_folder = [*map(_is_folder, shown)]
+        yield [each.path for each, is_one in zip(shown, is_folder, strict=True) if not is_one]
+        for each in compress(shown, is_folder):
+            if not each.is_symlink() and not _is_of_a_run(each.path):
+                yield from _walk(each.path)
 
 
-def _raise_fault(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):  # a folder that is gone meanwhile
-        raise error
-
-
-_TELLING_BYTES = 1 << 10  # so much of records with times has no other file, as a header has
-
-
-class Ledger:
-    """The files that a run has taken in; its own file is made when the first one is admitted.
-
-    >>> import tempfile
-    >>> ledger = Ledger(Path(tempfile.mkdtemp()) / "files.jsonl")
-    >>> ledger.admit([__file__, __file__]), ledger.admit([__file__]), len(ledger)
-    (1, 0, 1)
-    >>> ledger.give_up({0: "missing_file"})
-    >>> ledger.given_up()
-    {0: 'missing_file'}
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        self._lines = JsonLines(Path(path), "ledger")
-        self._given_up = JsonLines(Path(path).with_name("given_up.jsonl"), "list of files given up")
-        self._changed = _changed(Path(path))
-        self.contents = ContentsFile(Path(path).with_name("contents"))
-        self._entries = self._lines.read(lambda line: Admitted(**line))
-        self._known = {entry.path: place for place, entry in enumerate(self._entries)}
-        self._grown: set[int] = set()
-        for change in self._changed.read(lambda line: Change(**line)):
-            self._follow(change)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def entries(self, start: int, end: int) -> list[Admitted]:
-        """Return the files between two positions."""
-        return self._entries[start:end]
-
-    def has_all(self, paths: Iterable[str]) -> bool:
-        """Whether all of them were taken in, and lie where they lay, as they were."""
-        with suppress(KeyError, OSError):  # one is new, or is gone just now
-            pairs = ((os.stat(path), self._entries[self._known[path]]) for path in paths)  # noqa: PTH116
-            return all(
-                now.st_mtime_ns == then.mtime_ns and now.st_size == then.size_bytes
-                for now, then in pairs
-            )
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # told as it is taken in
         return False
 
-    def admit(
-        self,
-        paths: Iterable[str],
-        *,
-        again: bool = False,
-        set_aside: str | None = None,
-        done: int | None = None,
-    ) -> int:
-        """Take in the files that are not known yet, durably, and return how many these are.
 
-        A file that is gone by now is passed over, and so is what is no file, such as a pipe. Those
-        that are known are taken in once more if that is asked for: who asks knows that no event of
-        them was counted. Of what ``set_aside`` names, nothing is asked. What has become of the
-        first ``done`` files, all by default, is final; others will be read again. If the system
-        does not tell what a path is, it is an UnreadableFile.
-        """
-        now_ms = time.time_ns() // 1_000_000
-        done = len(self) if done is None else done
-        changes: list[Change] = []
-        asked: dict[str, Admitted] = {}
-        fresh: list[Admitted] = []
-        for path in paths if again else self._unsettled(paths, done, changes):
-            if set_aside is not None and names_file(set_aside, path):
-                fresh += [] if path in self._known else [Admitted(path, 0, now_ms)]
-            elif (found := _stat(path)) is not None and stat.S_ISREG(found.st_mode):
-                asked[path] = _admitted(path, found, now_ms)
-        for path, place in {} if again else (self._rotated(asked) | self._moved(asked)).items():
-            changes.append(self._change(Fate.MOVED, place, path))
-            self._follow(changes[-1])
-            del asked[path]
-        for path, entry in asked.items():
-            before = -1 if again else self._known.get(path, -1)
-            if before < done:
-                fresh.append(entry)
-            if 0 <= before < done:
-                changes.append(self._change(Fate.REPLACED, before, path))
-        if fresh:
-            self._append(fresh)
-        if changes:
-            self._changed.append(asdict(each) for each in changes)
-        return len(fresh)
-
-    def _unsettled(self, paths: Iterable[str], done: int, changes: list[Change]) -> Iterable[str]:
-        """Return which paths are new, or hold something else than what was read there."""
-        known, entries = self._known, self._entries
-        unsettled: dict[str, None] = {}
-        given_up: dict[int, str] | None = None
-        for path in paths:
-            place = known.get(path)
-            if place is None:
-                unsettled[path] = None
-                continue
-            entry = entries[place]
-            if entry.mtime_ns is None:
-                continue
-            try:
-                found = os.stat(path)  # noqa: PTH116 - of a million, each object counts
-                if found.st_mtime_ns == entry.mtime_ns and found.st_size == entry.size_bytes:
-                    continue
-                fate = self._fate(place, path, found)
-            except OSError:  # it was taken in: nothing of it is to be read
-                continue
-            if fate is None:
-                given_up = self.given_up() if given_up is None else given_up
-                fate = Fate.REPLACED if place in given_up else None
-            if fate is Fate.REPLACED:
-                unsettled[path] = None
-            elif fate is Fate.GROWN and place < done and place not in self._grown:
-                changes.append(self._change(fate, place, path))
-                self._follow(changes[-1])
-        return unsettled
-
-    def _fate(self, place: int, path: str, found: os.stat_result) -> Fate | None:
-        """Return what became of a file at its path; ``None`` if what was read is not known."""
-        held = self.contents.read(place)
-        if held is None:
-            return None
-        fate = held.fate(path, found)
-        if fate is not Fate.REPLACED:  # till it changes again
-            self._entries[place] = _admitted(path, found, self._entries[place].admitted_ms)
-        if fate is Fate.SAME and held.mtime_ns != found.st_mtime_ns:
-            self.contents.write(place, replace(held, mtime_ns=found.st_mtime_ns))
-        return fate
-
-    def _moved(self, asked: Mapping[str, Admitted]) -> dict[str, int]:
-        """Return which of the paths hold what lay elsewhere, and the positions of that."""
-        kinds = {path: (each.size_bytes, each.mtime_ns or 0) for path, each in asked.items()}
-        gone: dict[tuple[int, int, int], list[int]] = {}
-        for place, held in self.contents.of_times({mtime_ns for _, mtime_ns in kinds.values()}):
-            if self._is_gone(place, asked):
-                gone.setdefault((held.size_bytes, held.mtime_ns, held.whole), []).append(place)
-        wanted = {known[:2] for known in gone}
-        moved = {}
-        for path, kind in kinds.items():
-            with suppress(OSError):  # told as it is counted
-                if kind in wanted and (places := gone.get((*kind, checksum(path, kind[0])))):
-                    moved[path] = places.pop(0)
-        return moved
-
-    def _rotated(self, asked: Mapping[str, Admitted]) -> dict[str, int]:
-        """Return which of the paths hold what has grown elsewhere; of some bytes none is sure."""
-        rotated: dict[str, int] = {}
-        for place in [each for each in self._grown if self._is_gone(each, asked)]:
-            held = self.contents.read(place)
-            if held is None or held.size_bytes < _TELLING_BYTES:
-                continue
-            for path in asked:
-                with suppress(OSError):  # told as it is counted
-                    if held.fate(path, os.stat(path)) is Fate.GROWN:  # noqa: PTH116
-                        rotated[path] = place
-                        break
-        return rotated
-
-    def _is_gone(self, place: int, asked: Mapping[str, Admitted]) -> bool:
-        """Return whether a file lies no longer where it lay."""
-        path = self._entries[place].path
-        return self._known.get(path) != place or path in asked or not os.path.lexists(path)
-
-    def _change(self, fate: Fate, place: int, path: str) -> Change:
-        return Change(fate, place, path, self._entries[place].path, len(self._entries))
-
-    def _follow(self, change: Change) -> None:
-        """Take in what became of a file: where it lies now is where it is looked for."""
-        place = change.position
-        if change.fate == Fate.GROWN:
-            self._grown.add(place)
-        if change.fate != Fate.MOVED:
-            return
-        if self._known.get(change.was) == place:
-            del self._known[change.was]
-        if self._known.get(change.path, -1) < change.taken:  # not replaced there since
-            self._known[change.path] = place
-        self._entries[place] = replace(self._entries[place], path=change.path)
-
-    def replaced(self, start: int, end: int, without: Mapping[int, str]) -> list[str]:
-        """Return which files between two positions are others than when they were read before."""
-        found = []
-        for place, held in self.contents.between(start, end):
-            path = self._entries[place].path
-            if held.is_damaged or place in without:
-                continue
-            with suppress(OSError):  # told as whoever reads it meets it
-                if held.fate(path, os.stat(path)) is Fate.REPLACED:  # noqa: PTH116
-                    found.append(path)
-        return found
-
-    def given_up(self) -> dict[int, str]:
-        """Return why files are given up, by their positions."""
-        return dict(self._given_up.read(lambda line: (line["position"], line["reason"])))
-
-    def give_up(self, reasons: Mapping[int, str]) -> None:
-        """Give files up, durably: what is to be read from now on leaves them out."""
-        told = [
-            {"position": place, "path": self._entries[place].path, "reason": reason}
-            for place, reason in sorted(reasons.items())
-        ]
-        self._given_up.append(told)
-        for place in reasons:
-            self.contents.write(place, None)
-
-    def _append(self, fresh: list[Admitted]) -> None:
-        self._lines.append({name: getattr(each, name) for name in _ENTRY} for each in fresh)
-        for each in fresh:
-            self._known[each.path] = len(self._entries)
-            self._entries.append(each)
+def _is_of_a_run(folder: str) -> bool:
+    """Return whether a folder is an earlier run's output."""
+    return Path(folder, "run.json").is_file() and Path(folder, "checkpoint").is_dir()
 
 
-_Line = TypeVar("_Line")
+def _entries(folder: str) -> Iterator[list[os.DirEntry[str]]]:
+    """Yield what lies in a folder; from its begin again after the system failed meanwhile."""
+    lying: Iterator[os.DirEntry[str]] | None = None
 
-
-class JsonLines:
-    """A text file of one JSON object a line, only ever appended to."""
-
-    def __init__(self, path: Path, what: str) -> None:
-        self.path, self.what = path, what
-        self._is_torn = True  # or may be: nobody has looked
-
-    def read(self, made: Callable[[dict[str, Any]], _Line]) -> list[_Line]:
-        """Return what is made of each line; of none where there is no file."""
-        if not self.path.exists():
-            return []
-        whole, _, torn = self.path.read_bytes().rpartition(b"\n")
-        self._is_torn = bool(torn)
+    def some() -> list[os.DirEntry[str]]:
+        nonlocal lying
+        lying = os.scandir(folder) if lying is None else lying
         try:
-            lines = b",".join(line for line in whole.split(b"\n") if line)
-            return [made(line) for line in json.loads(b"[%s]" % lines)]  # a million at once
-        except (ValueError, TypeError, KeyError) as error:
-            message = f"The {self.what} {self.path} is damaged: {error}."
-            hint = "Restore it from a copy, or begin with a new output folder."
-            raise FormatError(message, hint=hint) from error
+            return list(islice(lying, _TOGETHER))
+        except OSError:  # it would seem to be at its end
+            lying = None
+            raise
 
-    def append(self, told: Iterable[Mapping[str, object]]) -> None:
-        """Put objects behind the others, for good."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self._is_torn:
-            self._forget_torn()
-        lines = "".join(json.dumps(each) + "\n" for each in told)
-        with self.path.open("ab") as file:
-            file.write(lines.encode())
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _forget_torn(self) -> None:
-        """Cut off the line that a crash cut short: it was never answered for.
-
-        Who only reads leaves it: it may be one that another process is writing just now.
-        """
-        if self.path.exists():
-            whole, _, torn = self.path.read_bytes().rpartition(b"\n")
-            if torn:
-                os.truncate(self.path, len(whole) + 1 if whole else 0)
-        self._is_torn = False
-
-
-def _changed(ledger: Path) -> JsonLines:
-    return JsonLines(ledger.with_name("changed.jsonl"), "list of changed files")
-
-
-class Changes:
-    """What became of files that a run took in, look after look, as the run finds it."""
-
-    def __init__(self, ledger: Path) -> None:
-        self._lines = _changed(ledger)
-        self._seen_bytes = self._known = 0
-
-    def look(self) -> list[Change]:
-        """Return what has come since the last look."""
-        found = _stat(str(self._lines.path))
-        if found is None or found.st_size == self._seen_bytes:
-            return []
-        fresh = self._lines.read(lambda line: Change(**line))[self._known :]
-        self._seen_bytes, self._known = found.st_size, self._known + len(fresh)
-        return fresh
-
-    def in_words(self) -> Iterator[str]:
-        """Yield the same in sentences."""
-        return in_words(self.look())
-
-
-def _stat(path: str) -> os.stat_result | None:
-    """Return what the system says of a path; ``None`` if there is nothing any more."""
-
-    def ask() -> os.stat_result | None:
-        try:
-            return os.stat(path)  # noqa: PTH116 - of a million, each object counts
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    return patiently(path, ask)
-
-
-def _admitted(path: str, found: os.stat_result, now_ms: int) -> Admitted:
-    return Admitted(path, found.st_size, now_ms, found.st_mtime_ns)
+    with suppress(FileNotFoundError):  # a folder that is gone meanwhile
+        while found := patiently(folder, some, how="listed"):
+            yield found
 
 
 def gone_from(
@@ -475,23 +207,11 @@ def gone_from(
 
     A share that is away looks like a folder without any file: that says nothing of one.
     """
-    gone = [path for path in paths if _stat(path) is None]
+    gone = [path for path in paths if stat_of(path) is None]
     with suppress(InputError):
-        if gone and listing(pattern, file_format, without=without).paths:
+        if gone and next(iter(Listing(pattern, file_format, without)), None) is not None:
             return gone
     return []
-
-
-def names_file(pattern: str, path: str) -> bool:
-    """Return whether a path, folder or glob names a file, which need not be there.
-
-    A ``*`` stands for slashes, too.
-
-    >>> names_file("/in/*.json", "/in/a/b.json"), names_file("/in", "/in/a[1].csv")
-    (True, True)
-    """
-    given = os.path.abspath(pattern)  # noqa: PTH100 - links keep their own names
-    return Path(path).is_relative_to(given) or fnmatchcase(path, given)
 
 
 _READERS = {"json": read_json_lines, "csv": read_csv, "parquet": read_parquet}

@@ -96,6 +96,7 @@ from kstoolkit.findings.peers import (
     streams_in,
 )
 from kstoolkit.findings.rhythm import TOO_FEW, has_rhythm, is_odd, is_shown_none, rhythm_of, wave_at
+from kstoolkit.findings.seldom import Seldom
 from kstoolkit.findings.tails import PRIOR_DISPERSION, own_dispersion
 
 if TYPE_CHECKING:
@@ -126,7 +127,6 @@ _AGE_PER_HOUR = 0.9995
 _REMEMBERED_MS = 4 * 7 * 24 * _HOUR_MS
 _REMEMBERED_WINDOWS = 28
 
-_MANY_PLACES = 4
 _MOST_OF_SECOND, _MOST_BESIDES = 2, 5
 
 _CLIPPED_AT = 5
@@ -351,10 +351,13 @@ class Closed:
 class _Told:
     """What the windows told so far that are being closed; their peers were looked at until then.
 
-    ``settled`` are cells that are shown no rhythm until they learn again.
+    ``settled`` are cells that are shown no rhythm until they learn again; ``taught`` have learnt
+    since ``seldom`` was told.
     """
 
     looked_ms: int
+    seldom: Seldom | None = None
+    taught: Flags = field(default_factory=lambda: np.zeros(0, bool))
     settled: Flags = field(default_factory=lambda: np.zeros(0, bool))
     moments: list[Moments] = field(default_factory=list)
     facts: list[pa.Table] = field(default_factory=lambda: [FACTS_SCHEMA.empty_table()])
@@ -531,7 +534,8 @@ class Baselines:
             is_all = len(rows) == len(start)
             some = names if is_all else [each.take(pa.array(rows)) for each in names]
             cell = self.cells.locate(*some)
-            self.firsts, told.settled = self._firsts(), np.zeros(len(self.cells), bool)
+            self.firsts, told.seldom = self._firsts(), None
+            told.settled, told.taught = np.zeros((2, len(self.cells)), bool)
             order, known = self._teach(cell, start[rows], count[rows], told)
             history[:, rows[order]] = known
             if end_ms < until_ms:
@@ -557,6 +561,7 @@ class Baselines:
                 self._look(told, span_ms)
             pasts.append(self._pass(windows.part(turn), cell[turn], count[turn], told.lasting))
             told.settled[cell[turn]] = False
+            told.taught[cell[turn]] = True
         past = {name: np.concatenate([each[name] for each in pasts]) for name in _TOLD}
         known, facts = self._known(windows.start_ms, count, past)
         told.add_facts(starts, which, facts)
@@ -683,46 +688,41 @@ class Baselines:
         last_ms = int(cells.last_ms.max(initial=_NEVER))
         end_ms = min(until_ms, last_ms + self._remembered_ms)
         begin_ms = max(after_ms, int(cells.first_ms.min(initial=_FOREVER)))
-        is_few = cells.total <= TOO_FEW
         for at in range((begin_ms // grid + 1) * grid, end_ms + 1, grid):
-            known = (cells.first_ms < at) & (cells.last_ms >= at - self._remembered_ms)
-            old, few = np.flatnonzero(known & ~is_few), np.flatnonzero(known & is_few)
-            mine = self._moments_of(old, at, told.settled)
-            both = zip(mine, self._alike(few, at), strict=True)
-            action, n, total, squares, rhythm, many = (np.append(*each) for each in both)
-            told.moments.append(moments_of(at, action, (n, total, squares), rhythm, alike=many))
-            told.moments.append(moments_of_firsts(at, self.firsts))
+            since_ms = at - self._remembered_ms
+            seldom = self._seldom(told, at, since_ms)
+            often = cells.last_ms >= since_ms
+            if seldom.is_worth_it:
+                often &= cells.total > TOO_FEW
+            found = self._moments_of(np.flatnonzero(often), at, told.settled)
+            if seldom.is_worth_it:
+                found = found.beside(seldom.moments(at, since_ms))
+            told.moments += [found, moments_of_firsts(at, self.firsts)]
 
-    def _moments_of(self, cell: Integers, at: int, settled: Flags) -> tuple[NDArray[Any], ...]:
+    def _seldom(self, told: _Told, at_ms: int, since_ms: int) -> Seldom:
+        """Return the cells with an event or two, as they have learnt by then."""
+        seldom = told.seldom
+        if seldom is None or at_ms > seldom.until_ms:
+            every_ms = self.every_ms if self.size_ms > 0 else 0
+            until_ms = at_ms + _STRETCH * grid_ms(self.every_ms)
+            told.seldom = seldom = Seldom(self.cells, every_ms, since_ms, until_ms)
+        elif seldom.is_worth_it:
+            seldom.learn(np.flatnonzero(told.taught))
+        told.taught[:] = False
+        return seldom
+
+    def _moments_of(self, cell: Integers, at: int, settled: Flags) -> Moments:
         """Return what cells add to moments; ``settled`` are those that are shown no rhythm."""
         cells = self.cells
         n = self._windows({name: getattr(cells, name)[cell] for name in _AGES}, at)
         rhythm = np.zeros(len(cell), complex)
         if self.size_ms > 0:
-            some = np.flatnonzero(~settled[cell])
+            some = np.flatnonzero(~settled[cell] & (cells.total[cell] > TOO_FEW))
             past = cells.told(cell[some])
             rhythm[some] = self._rhythm(past, n[some])
             settled[cell[some]] = self._is_settled(past, n[some])
-        total, squares = cells.total[cell], cells.squares[cell]
-        return cells.action_of(cell), n, total, squares, rhythm, np.ones_like(n)
-
-    def _alike(self, cell: Integers, until_ms: int) -> tuple[NDArray[Any], ...]:
-        """Return what cells with an event or two add to moments, and how many of each there are.
-
-        Most cells are such, and are alike: of an action, with so many windows and squares.
-        """
-        past = {name: getattr(self.cells, name)[cell] for name in _AGES}
-        action, n = self.cells.action_of(cell), self._windows(past, until_ms)
-        squares = self.cells.squares[cell].astype(np.int64)
-        width, depth = int(n.max(initial=0)) + 1, TOO_FEW**2 + 1
-        place = (action * width + n) * depth + squares
-        if place.max(initial=0) > _MANY_PLACES * max(len(cell), 1):  # few of them can be alike
-            return action, n, self.cells.total[cell], squares, n * 0j, np.ones_like(n)
-        many = np.bincount(place)
-        place = np.flatnonzero(many)
-        rest, squares = np.divmod(place, depth)
-        action, n = np.divmod(rest, width)
-        return action, n, np.minimum(squares, TOO_FEW), squares, n * 0j, many[place]
+        history = n, cells.total[cell], cells.squares[cell]
+        return moments_of(at, cells.action_of(cell), history, rhythm)
 
     def _windows(self, past: Past, until_ms: int | Integers) -> Integers:
         """Return how many windows of history cells have by then."""

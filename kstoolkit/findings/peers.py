@@ -243,6 +243,20 @@ class Moments(NamedTuple):
     octave: Integers
     sums: Floats
 
+    def beside(self, others: Moments) -> Moments:
+        """Return the sums of both, at one time."""
+        action, octave = (np.append(*each) for each in zip(self[1:3], others[1:3], strict=True))
+        lowest = int(octave.min(initial=0))
+        octaves = int(octave.max(initial=0)) - lowest + 1
+        row = action * octaves + octave - lowest
+        group = np.flatnonzero(np.bincount(row))
+        sums = [
+            np.bincount(row, np.append(*each))[group]
+            for each in zip(self.sums, others.sums, strict=True)
+        ]
+        at = np.append(self.start_ms, others.start_ms)[: len(group)]
+        return Moments(at, group // octaves, group % octaves + lowest, np.array(sums))
+
 
 _FIRSTS = 1 << 40
 
@@ -260,23 +274,17 @@ def moments_table(parts: Sequence[Moments], actions: pa.Array) -> pa.Table:
 
 
 def moments_of(
-    start_ms: int,
-    action: Integers,
-    history: tuple[Integers, Integers, Floats],
-    rhythm: Waves,
-    *,
-    alike: Integers | int = 1,
+    start_ms: int, action: Integers, history: tuple[Integers, Integers, Floats], rhythm: Waves
 ) -> Moments:
     """Return the moments of some cells at one time; given are one a cell, with n ≥ 1.
 
     ``action`` is the place of each cell's action; ``history`` are its windows, n, and
-    the sum of their counts and of their squares; a ``rhythm`` of 0 is none. So many cells are
-    ``alike``, of which one is given.
+    the sum of their counts and of their squares; a ``rhythm`` of 0 is none.
     """
     n, total, squares = history
     mean = total / n
     octave = np.floor(np.log2(mean)).astype(np.int64)
-    pooled, known = alike * (n >= _POOLED_FROM), alike * (n >= FEWEST_WINDOWS)
+    pooled, known = 1 * (n >= _POOLED_FROM), 1 * (n >= FEWEST_WINDOWS)
     wavy = np.flatnonzero(rhythm)  # most cells are not, and these terms nothing of them
     wave, spread, held = rhythm[wavy], spread_of(rhythm[wavy]), (mean * known)[wavy]
     excess = np.where(pooled, (squares - total * mean) / np.maximum(n - 1, 1) - mean, 0)
@@ -289,7 +297,7 @@ def moments_of(
     lowest, highest = int(octave.min(initial=0)), int(octave.max(initial=0))
     octaves = highest - lowest + 1
     row = action * octaves + octave - lowest
-    cells = np.bincount(row, np.broadcast_to(alike, row.shape))
+    cells = np.bincount(row).astype(np.float64)
     group = np.flatnonzero(cells)
     in_pool, in_square = mean * pooled, mean * mean * pooled
 

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from kstoolkit.errors import ConfigurationError, InputError, KafkaError, to_stderr
 from kstoolkit.events.event import is_plain
-from kstoolkit.events.files import check_columns, listing
+from kstoolkit.events.files import Listing, check_columns
 from kstoolkit.events.json import LONGEST_LINE_BYTES
 from kstoolkit.events.records import read_raw_records, records_of
 from kstoolkit.events.simulator import Simulation
@@ -266,7 +266,7 @@ def _of_files(source: Files, given: list[str]) -> Callable[[], Iterator[RawRecor
         named = ", ".join(map(repr, dict.fromkeys(source.columns)))
         message = f"Not all of these columns are plain names: {named}."
         raise ConfigurationError(message, hint="Name columns of the files: no Spark is asked here.")
-    found = [path for each in given for path in listing(each, source.file_format).paths]
+    found = [path for each in given for path in sorted(Listing(each, source.file_format))]
     paths = tuple(dict.fromkeys(found))
     if not any(Path(path).stat().st_size for path in paths):
         why = "all files are empty" if paths else "no file there has a known format"

@@ -15,7 +15,6 @@ store takes 15,000 operations a second, an event is a get and a put for each of 
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import groupby
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.files import Ledger
+from kstoolkit.events.ledger import Ledger
 from kstoolkit.operations.traffic import Traffic, zipf
 from kstoolkit.pipeline.run import Run, load_run
 from kstoolkit.records import Record, Records, Source, Viewed, counted, of_source
@@ -374,7 +373,7 @@ def as_counted(run: Run, rate: float) -> _Basis:
     of_pair, of_user = np.bincount(np.ravel(pairs), count), np.bincount(whole.user, count)
     traffic = Traffic.observed(of_pair, of_user[of_user > 0], seconds)
     measured = {min(size, seconds): len(c) / whole.total for size, c in counters.items()}
-    files = Ledger(run.folder.ledger).entries(0, sys.maxsize)
+    files_bytes = Ledger(run.folder.ledger).size_bytes()
     row_bytes = told.changelog_bytes / max(told.changelog_records, 1)
     is_told = run.settings.changelog is None and told.changelog_records >= _FEW
     left_out = ", its sessions left out" if cascade.sessions else ""
@@ -383,7 +382,7 @@ def as_counted(run: Run, rate: float) -> _Basis:
         replace(traffic, measured=measured).at(rate),
         f"measured in {run.folder.shown}{left_out}",
         row_bytes if is_told else None,
-        sum(file.size_bytes for file in files) / told.events if files and told.events else None,
+        files_bytes / told.events if files_bytes and told.events else None,
     )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 
 from kstoolkit.errors import ConfigurationError, KafkaError, KstoolkitError, RunFailed
-from kstoolkit.events.files import JsonLines
+from kstoolkit.events.ledger import JsonLines
 from kstoolkit.units import Duration, check_whole, format_bytes, parse_duration
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ class RestartLog:
 
     def read(self) -> list[Restarted]:
         """Return each restart, the oldest first; a line that a crash cut off is none."""
-        return JsonLines(self.path, "list of restarts").read(lambda line: Restarted(**line))
+        return [*JsonLines(self.path, "list of restarts").read(lambda line: Restarted(**line))]
 
     def within_an_hour(self) -> int:
         """Return how many within the last hour count towards the ceiling."""

@@ -29,16 +29,15 @@ from kstoolkit.events.files import (
     FILE,
     NOW,
     RAW,
-    Ledger,
+    Listing,
     gone_from,
     letter_of_file,
-    listing,
-    names_file,
     parts_of,
     read_events,
     read_rows,
     row_of_file,
 )
+from kstoolkit.events.ledger import Ledger, names_file
 from kstoolkit.events.opening import Part, fault_in_words, patiently
 from kstoolkit.formats.countblock import to_ipc
 from kstoolkit.pipeline.runfolder import files_taken, newest_commit
@@ -188,7 +187,7 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _given_up(self, start: int, end: int) -> dict[int, str]:
         """Return why files are left out, by position, once that is written down."""
-        known, plan = self.ledger.given_up(), self.plan
+        known, plan = self.ledger.given_up(start, end), self.plan
         entries = enumerate(self.ledger.entries(start, end), start)
         paths = {place: entry.path for place, entry in entries if place not in known}
         fresh = {
@@ -213,7 +212,7 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _admit(self) -> None:
         plan, checkpoint = self.plan, Path(self.plan.out, "checkpoint")
-        found = listing(plan.path, plan.file_format, without=plan.out).paths
+        found = Listing(plan.path, plan.file_format, plan.out)
         batch = newest_commit(checkpoint)
         done = 0 if batch is None else files_taken(checkpoint, batch)
         self.ledger.admit(found, set_aside=plan.set_aside, done=done)

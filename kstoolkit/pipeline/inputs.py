@@ -14,6 +14,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,15 +25,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kstoolkit.environment import ENDS_WITH_ITS_COMMAND
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError, OutputError
 from kstoolkit.events.event import is_plain, storable
-from kstoolkit.events.files import (
-    Ledger,
-    check_columns,
-    first_lines,
-    lacks_zone,
-    listing,
-    names_file,
-    row_types,
-)
+from kstoolkit.events.files import Listing, check_columns, first_lines, lacks_zone, row_types
+from kstoolkit.events.ledger import Ledger, names_file
 from kstoolkit.events.opening import format_of
 from kstoolkit.events.topics import Topic
 from kstoolkit.kafka.cluster import Cluster, check_offsets
@@ -51,16 +45,16 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Log, Reach, Sleep, TopicFacts
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
 
-_SEEN_FILES = 3
+_SEEN_FILES, _TRIED_FILES = 3, 1_000
 _Read = TypeVar("_Read")
 _SAMPLED = 100  # records a partition
 
 _RESET = "kstoolkit reset {out} --to earliest, which says what would be counted twice"
 
 
-def input_paths(source: Files, folder: RunFolder) -> list[str]:
-    """Return the input's files as of now, in the order of their names, without the run's own."""
-    return listing(source.path, source.file_format, without=str(folder.path)).paths
+def listing(source: Files, folder: RunFolder) -> Listing:
+    """Return the input's files, without the run's own."""
+    return Listing(source.path, source.file_format, str(folder.path))
 
 
 def is_all_taken(source: Files, folder: RunFolder) -> bool:
@@ -71,28 +65,27 @@ def is_all_taken(source: Files, folder: RunFolder) -> bool:
     ledger = Ledger(folder.ledger)
     if files_taken(folder.checkpoint, batch) != len(ledger):
         return False
-    there = listing(source.path, source.file_format, without=str(folder.path))
-    return not there.unread and ledger.has_all(there.paths)
+    there = listing(source, folder)
+    return ledger.has_all(there) and not there.unread
 
 
 def check_input(source: Files, folder: RunFolder, tell: Log, *, live: bool) -> None:
     """Say at once what is wrong with the files, before Spark is started for it."""
-    there = listing(source.path, source.file_format, without=str(folder.path))
-    found = there.paths
+    there = listing(source, folder)
+    found = there.first(_SEEN_FILES)
     begins = not live and not folder.ledger.exists()
     if not found and begins:
         message = f"No events in {source.path!r}: no file there has a known format."
         hint = "Files end in .json, .jsonl, .csv or .parquet (and .gz, .zst)."
         raise InputError(message, hint=hint)
-    if begins and all(_is_empty(path) for path in found):
-        files = "the file is empty" if len(found) == 1 else f"all {len(found)} files are empty"
+    if begins and all(map(_is_empty, there)):
+        number = sum(1 for _ in there)
+        files = "the file is empty" if number == 1 else f"all {number} files are empty"
         message = f"No events in {source.path!r}: {files}."
         raise InputError(message, hint="Fill it, or give another.")
     check_columns(found, replace(source.columns, items=()), source.file_format)
-    ledger = Ledger(folder.ledger)
-    counted = {entry.path for entry in ledger.entries(0, len(ledger))}
-    fresh = [path for path in found if path not in counted]  # the others had no such rule
-    check_columns(fresh, source.columns, source.file_format)
+    fresh = nsmallest(_SEEN_FILES, Ledger(folder.ledger).unknown(there))
+    check_columns(fresh, source.columns, source.file_format)  # the others had no such rule
     if unread := there.unread_in_words():
         tell(unread)
     is_said = source.limits.input_timezone is not None or folder.ledger.exists()
@@ -117,8 +110,8 @@ def readmit_files(folder: RunFolder, pattern: str) -> None:
     such letters as times, nothing of it counts. A pattern that names none is a ConfigurationError.
     """
     ledger = Ledger(folder.ledger)
-    taken = Counter(entry.path for entry in ledger.entries(0, len(ledger)))
     told = files_told(folder)
+    taken = Counter(entry.path for entry in ledger if told[storable(entry.path)])
     uncounted = [path for path, times in taken.items() if told[storable(path)] == times]
     chosen = [path for path in uncounted if names_file(pattern, path)]
     if not chosen:
@@ -133,7 +126,7 @@ def schema_of(source: Files, folder: RunFolder, spark: SparkSession) -> str:
 
     Files that can't be read are judged later.
     """
-    paths = input_paths(source, folder)
+    paths = listing(source, folder).first(_TRIED_FILES)
     if paths and format_of(paths[0], source.file_format) == "json":
         seen = islice(_readable(first_lines, paths), _SEEN_FILES)
         if lines := [line for each in seen for line in each]:
@@ -155,7 +148,7 @@ def _readable(read: Callable[[str], _Read], paths: Iterable[str]) -> Iterator[_R
 def format_taken(source: Files, folder: RunFolder) -> str:
     """Return the format of a run's files: that of the first one, be it gone by now."""
     ledger = Ledger(folder.ledger)
-    paths = [entry.path for entry in ledger.entries(0, 1)] or input_paths(source, folder)
+    paths = [entry.path for entry in ledger.entries(0, 1)] or listing(source, folder).first(1)
     return format_of(paths[0], source.file_format)
 
 

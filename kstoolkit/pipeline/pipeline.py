@@ -32,7 +32,8 @@ from pyspark.errors import PySparkException
 
 from kstoolkit.errors import ConfigurationError, Option, UnreadableFile, naming
 from kstoolkit.events.event import LIVE_FUTURE_MS, Columns, Limits, is_plain
-from kstoolkit.events.files import Changes, gone_from
+from kstoolkit.events.files import gone_from
+from kstoolkit.events.ledger import Changes
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic, shared
@@ -68,9 +69,9 @@ from kstoolkit.pipeline.inputs import (
     check_shared,
     check_topic,
     format_taken,
-    input_paths,
     is_all_taken,
     java_options,
+    listing,
     readmit_files,
     sample_values,
     schema_of,
@@ -596,7 +597,7 @@ class _Job:
     ) -> None:
         """Run to the end of the input, whatever of it passes; ``beside`` is told of each batch."""
         source = self.pipeline.source
-        paths = input_paths(source, self.folder) if isinstance(source, Files) else []
+        paths: Iterable[str] = listing(source, self.folder) if isinstance(source, Files) else []
         reached = InputProgress(self.folder.ledger, self.folder.checkpoint, paths)
         progress.begin(reached.total_bytes)
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from kstoolkit.events.files import Ledger
+from kstoolkit.events.ledger import Ledger
 from kstoolkit.pipeline.runfolder import files_taken
 from kstoolkit.records import Closing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from kstoolkit.pipeline.batches import MicroBatch
 
@@ -106,23 +105,21 @@ class Progress(Closing):
 class InputProgress:
     """How much of a bounded run's input is done, by Spark's own offset log."""
 
-    def __init__(self, ledger: Path, checkpoint: Path, paths: Sequence[str]) -> None:
+    def __init__(self, ledger: Path, checkpoint: Path, paths: Iterable[str]) -> None:
         self.ledger, self.checkpoint = ledger, checkpoint
         known = Ledger(ledger)
-        before = {entry.path for entry in known.entries(0, len(known))}
-        sizes = [_size_bytes(path) for path in paths if path not in before]
-        self.total_bytes = sum(sizes) if sizes else None
-        self._before = len(known)
-        self._done: list[int] | None = None
+        self.total_bytes = sum(map(_size_bytes, known.unknown(paths))) or None
+        self._taken, self._done_bytes = len(known), 0
+        self._admitted: Ledger | None = None
 
     def after(self, batch: int) -> int:
         """Return how many bytes are done after a micro-batch."""
-        if self._done is None:  # the first batch: by now all files of this run are admitted
-            admitted = Ledger(self.ledger)
-            fresh = admitted.entries(self._before, len(admitted))
-            self._done = [0, *accumulate(entry.size_bytes for entry in fresh)]
-        taken = (files_taken(self.checkpoint, batch) or 0) - self._before
-        return self._done[min(max(taken, 0), len(self._done) - 1)]
+        if self._admitted is None:  # the first batch: by now all files of this run are admitted
+            self._admitted = Ledger(self.ledger)
+        taken = max(files_taken(self.checkpoint, batch) or 0, self._taken)
+        self._done_bytes += self._admitted.size_bytes(self._taken, taken)
+        self._taken = taken
+        return self._done_bytes
 
 
 def _size_bytes(path: str) -> int:

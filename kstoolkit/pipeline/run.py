@@ -31,7 +31,7 @@ from kstoolkit.errors import (
     StaleResultWarning,
 )
 from kstoolkit.events.event import OF_FILES, SCHEMA, DeadLetters, count_reasons
-from kstoolkit.events.files import Changes
+from kstoolkit.events.ledger import Changes
 from kstoolkit.findings.finding import CAMPAIGN, Choice, Findings, ends_ms, of_actions
 from kstoolkit.findings.incidents import GAP, MERGED, incidents_of, states_of
 from kstoolkit.findings.marks import add_mark, load_marks, mark_of, remove_marks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +13,8 @@ import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.events.event import Columns, Limits, is_plain, storable
-from kstoolkit.events.files import Ledger, read_events
+from kstoolkit.events.files import read_events
+from kstoolkit.events.ledger import Ledger
 from kstoolkit.findings.finding import DISTINCT, Choice, Findings, expected, of_actions
 from kstoolkit.findings.marks import Marks
 from kstoolkit.formats.actions import checked, in_words, values_in_words
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.counters.counters import Counters
-    from kstoolkit.events.files import Admitted
+    from kstoolkit.events.ledger import Admitted
     from kstoolkit.findings.finding import Finding
     from kstoolkit.findings.incidents import Incidents
     from kstoolkit.pipeline.runfolder import Settings
@@ -294,7 +294,7 @@ def user_events(
         raise ConfigurationError(message, hint="Counts and findings are kept; events are not.")
     how = {"limits": Limits(**read["limits"]), "file_format": read["file_format"]}
     found, until = [_EVENTS.empty_table()], time.monotonic() + within_s
-    for each in Ledger(ledger).entries(0, sys.maxsize):
+    for each in Ledger(ledger):
         with suppress(OSError, InputError):  # damaged, gone, or another one by now
             found += _events_of(each, columns, user, span_ms, how)
         if sum(map(len, found)) >= most or time.monotonic() > until:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.events.contents import Contents, ContentsFile, Fate, checksum
-from kstoolkit.events.files import Ledger
+from kstoolkit.events.ledger import Ledger
 from kstoolkit.events.opening import fault_in_words
 
 SIZES = (1, 4_095, 4_096, 4_097, 8_191, 8_192, 8_193, 300_000)
@@ -102,7 +102,7 @@ def test_the_checksum_is_that_of_all_bytes_on_the_disk(tmp_path: Path) -> None:
 
 
 @given(st.dictionaries(st.integers(0, 50), st.integers(-(2**63), 2**63 - 1), max_size=9))
-def test_what_tasks_note_is_found_by_position_and_by_time(
+def test_what_tasks_note_is_found_by_position_and_by_kind(
     tmp_path_factory: pytest.TempPathFactory, edges: dict[int, int]
 ) -> None:
     kept = ContentsFile(tmp_path_factory.mktemp("kept") / "contents")
@@ -111,11 +111,11 @@ def test_what_tasks_note_is_found_by_position_and_by_time(
         kept.write(place, held)
     assert dict(kept.between(0, 99)) == noted
     assert all(kept.read(place) == noted.get(place) for place in range(60))
-    of_time = {place: held for place, held in noted.items() if held.mtime_ns == 1}
-    assert dict(kept.of_times({1, 99})) == of_time
+    of_kind = {place: held for place, held in noted.items() if held.mtime_ns == 1 and place < 40}
+    assert dict(kept.alike({(place, 1) for place in range(40)})) == of_kind
     for place in noted:
         kept.write(place, None)
-    assert dict(kept.of_times({0, 1, 2})) == {}
+    assert dict(kept.alike({(0, 0), (1, 1), (2, 2)})) == {}
 
 
 def test_a_disk_without_room_only_costs_what_a_move_is_told_by(tmp_path: Path) -> None:

@@ -5,38 +5,35 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import time
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from kstoolkit.errors import ColumnError, FormatError, InputError, UnreadableFile
+from kstoolkit.errors import ColumnError, InputError
 from kstoolkit.events.event import Columns, Judged, Limits
 from kstoolkit.events.files import (
     BROKEN,
     FILE,
     NOW,
     RAW,
-    Ledger,
+    Listing,
     _column_names,
     check_columns,
     first_lines,
     gone_from,
     lacks_zone,
     letter_of_file,
-    listing,
-    names_file,
     read_events,
     read_rows,
     row_types,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Told = tuple[Judged, list[pa.RecordBatch]]
 
@@ -50,7 +47,7 @@ def made(folder: Path, *names: str) -> list[str]:
 
 
 def list_files(pattern: str, file_format: str | None = None, **options: str) -> list[str]:
-    return listing(pattern, file_format, **options).paths
+    return sorted(Listing(pattern, file_format, **options))
 
 
 def listed(pattern: Path | str, base: Path, file_format: str | None = None) -> list[str]:
@@ -81,19 +78,6 @@ def test_a_pipe_is_not_opened_to_see_what_is_in_it(tmp_path: Path) -> None:
     assert not lacks_zone(found, names, None)
 
 
-def test_of_what_is_set_aside_the_system_is_asked_nothing(tmp_path: Path) -> None:
-    loop = tmp_path / "a[1].json"
-    loop.symlink_to(loop)
-    ledger = Ledger(tmp_path / "files.jsonl")
-    with pytest.raises(
-        UnreadableFile, match=r"'.*a\[1\]\.json' can't be read: Too many levels"
-    ) as no:
-        ledger.admit([str(loop)])
-    assert ledger.admit([str(loop)], set_aside=no.value.alone) == 1
-    assert names_file(no.value.alone, str(loop))
-    assert not names_file(no.value.alone, str(tmp_path / "a1.json"))
-
-
 def test_what_lies_below_a_file_is_gone(tmp_path: Path) -> None:
     made(tmp_path, "a.json", "b.json")
     below = str(tmp_path / "a.json" / "c.json")
@@ -102,15 +86,19 @@ def test_what_lies_below_a_file_is_gone(tmp_path: Path) -> None:
 
 def test_what_is_left_unread_is_told_by_its_endings(tmp_path: Path) -> None:
     made(tmp_path, "a.ndjson", "app.log", "old/app.log", "c.txt", "README", "_x.log", ".git/y.log")
-    found = listing(str(tmp_path))
+    found = Listing(str(tmp_path))
+    assert found.first(9) == [str(tmp_path / "a.ndjson")]
     assert found.unread == {".log": 2, ".txt": 1, "no ending": 1}
     assert found.unread_in_words() == (
         "Left unread are 4 files whose names say no format: .log (2), .txt (1), no ending (1). "
         "If they hold events, give --format json, csv or parquet (format= in Python)."
     )
-    assert listing(str(tmp_path), "json").unread_in_words() is None
+    with_format = Listing(str(tmp_path), "json")
+    assert (len(with_format.first(9)), with_format.unread_in_words()) == (5, None)
     made(tmp_path / "many", *(f"a.{n}" for n in range(8)))
-    assert "and 3 others. If" in str(listing(str(tmp_path / "many")).unread_in_words())
+    many = Listing(str(tmp_path / "many"))
+    assert [*many] == []
+    assert "and 3 others. If" in str(many.unread_in_words())
 
 
 def test_a_hidden_file_that_is_spelt_out_is_meant(tmp_path: Path) -> None:
@@ -147,34 +135,6 @@ def test_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
     assert list_files("../in") == list_files("../in/a.json") == list_files("../in/*") == expected
 
 
-@pytest.mark.parametrize("name", ["événements.json", "😀 ser.json", "tab\there.json", "a\nb.json"])
-def test_names_of_any_letters_are_kept(tmp_path: Path, name: str) -> None:
-    (path,) = made(tmp_path, name)
-    ledger = Ledger(tmp_path / "run" / "files.jsonl")
-    ledger.admit(list_files(str(tmp_path)))
-    again = Ledger(tmp_path / "run" / "files.jsonl")
-    assert [entry.path for entry in again.entries(0, 9)] == [path]
-
-
-def test_links_count_under_their_own_names_and_broken_ones_not_at_all(tmp_path: Path) -> None:
-    made(tmp_path, "real/a.json")
-    data = tmp_path / "data"
-    data.mkdir()
-    (data / "link.json").symlink_to(tmp_path / "real" / "a.json")
-    (data / "broken.json").symlink_to(tmp_path / "nowhere.json")
-    (data / "folder").symlink_to(tmp_path / "real")
-    (data / "circle").symlink_to(data)
-    ledger = Ledger(tmp_path / "files.jsonl")
-    assert ledger.admit(list_files(str(data))) == 1
-    assert ledger.entries(0, 1)[0].path == str(data / "link.json")
-    assert listed(data / "folder", data) == ["folder/a.json"]
-
-
-def test_a_pipe_is_no_file(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.json")
-    assert Ledger(tmp_path / "files.jsonl").admit([str(tmp_path / "pipe.json")]) == 0
-
-
 def test_a_path_that_does_not_exist_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"No such file or folder: .*none\.json"):
         list_files(str(tmp_path / "none.json"))
@@ -189,83 +149,6 @@ def test_a_single_file_of_no_known_format_is_told(tmp_path: Path) -> None:
 
 def test_an_empty_folder_has_no_files(tmp_path: Path) -> None:
     assert list_files(str(tmp_path)) == []
-
-
-def test_a_file_is_admitted_once_with_its_size_and_the_clock(tmp_path: Path) -> None:
-    paths = made(tmp_path, "a.json", "b.json")
-    before_ms = time.time_ns() // 1_000_000
-    ledger = Ledger(tmp_path / "run" / "files.jsonl")
-    assert ledger.admit([paths[0], paths[0]]) == 1
-    assert ledger.admit(paths) == 1
-    assert ledger.admit(paths) == 0
-    entries = ledger.entries(0, len(ledger))
-    assert [(entry.path, entry.size_bytes) for entry in entries] == [(path, 3) for path in paths]
-    after_ms = time.time_ns() // 1_000_000
-    assert all(before_ms <= entry.admitted_ms <= after_ms for entry in entries)
-
-
-def test_a_file_that_vanished_before_it_was_admitted_is_passed_over(tmp_path: Path) -> None:
-    paths = made(tmp_path, "a.json", "b.json")
-    Path(paths[0]).unlink()
-    ledger = Ledger(tmp_path / "files.jsonl")
-    assert ledger.admit(paths) == 1
-    made(tmp_path, "a.json")
-    assert ledger.admit(paths) == 1
-    assert [entry.path for entry in ledger.entries(0, 2)] == [paths[1], paths[0]]
-
-
-def test_a_file_that_changed_or_went_after_it_was_admitted_stays_admitted(tmp_path: Path) -> None:
-    (path,) = made(tmp_path, "a.json")
-    ledger = Ledger(tmp_path / "files.jsonl")
-    ledger.admit([path])
-    Path(path).write_text("more than before\n")
-    assert ledger.admit([path]) == 0
-    Path(path).unlink()
-    assert len(Ledger(tmp_path / "files.jsonl")) == 1
-
-
-def test_nothing_is_written_before_a_file_is_admitted(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "run" / "files.jsonl")
-    assert (ledger.admit([]), len(ledger)) == (0, 0)
-    assert not (tmp_path / "run").exists()
-
-
-def test_another_reader_finds_the_same_positions(tmp_path: Path) -> None:
-    paths = made(tmp_path, *(f"{number}.json" for number in range(9)))
-    ledger = Ledger(tmp_path / "files.jsonl")
-    for path in reversed(paths):
-        ledger.admit([path])
-    again = Ledger(tmp_path / "files.jsonl")
-    assert again.entries(0, 9) == ledger.entries(0, 9)
-    assert [entry.path for entry in again.entries(2, 5)] == paths[6:3:-1]
-
-
-@given(st.integers(0, 10**6))
-def test_a_torn_last_line_is_forgotten_and_the_file_can_be_admitted_again(
-    tmp_path_factory: pytest.TempPathFactory, cut: int
-) -> None:
-    folder = tmp_path_factory.mktemp("torn")
-    paths = made(folder, "a.json", "é.json", "c.json")
-    log = folder / "files.jsonl"
-    Ledger(log).admit(paths)
-    whole = log.read_bytes()
-    kept = whole[: cut % (len(whole) + 1)]
-    log.write_bytes(kept)
-    ledger = Ledger(log)
-    assert len(ledger) == kept.count(b"\n")
-    assert ledger.admit(paths) == 3 - kept.count(b"\n")
-    again = Ledger(log)
-    assert [entry.path for entry in again.entries(0, 9)] == paths
-    assert log.read_bytes().count(b"\n") == 3
-
-
-def test_a_ledger_that_is_damaged_inside_is_told(tmp_path: Path) -> None:
-    log = tmp_path / "files.jsonl"
-    entry = {"path": "a.json", "size_bytes": 1, "admitted_ms": 2}
-    for line in ("oops", "[]", '{"path": "a"}'):
-        log.write_text(f"{line}\n{json.dumps(entry)}\n")
-        with pytest.raises(FormatError, match=r"files\.jsonl is damaged.*\n.*Restore"):
-            Ledger(log)
 
 
 def test_a_runs_own_output_is_no_input_unless_it_is_meant(tmp_path: Path) -> None:
@@ -292,16 +175,6 @@ def test_the_output_of_earlier_runs_is_no_input(tmp_path: Path) -> None:
 def test_an_empty_text_is_no_folder() -> None:
     with pytest.raises(InputError, match="empty text"):
         list_files("")
-
-
-def test_a_reader_leaves_a_line_that_another_process_is_writing(tmp_path: Path) -> None:
-    path = tmp_path / "files.jsonl"
-    writer = Ledger(path)
-    writer.admit(made(tmp_path, "a.json"))
-    written = path.read_bytes() + b'{"path": "/b'
-    path.write_bytes(written)
-    assert len(Ledger(path)) == 1
-    assert path.read_bytes() == written
 
 
 COLUMNS = Columns("time", "user", "action")

@@ -242,7 +242,7 @@ def test_closing_in_one_call_is_the_definition(
     kind, rows, cuts = case
     baselines, oracle = Baselines.empty(*kind), Oracle(*kind)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("kstoolkit.findings.baselines._MANY_PLACES", many_places)
+        patched.setattr("kstoolkit.findings.seldom._MANY_PLACES", many_places)
         patched.setattr("kstoolkit.findings.baselines._STRETCH", stretch)
         closed = baselines.close(counted(rows, kind[1]), cuts[-1] * kind[1])
     oracle.close(rows, cuts[-1])

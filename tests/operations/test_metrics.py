@@ -16,7 +16,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
-from kstoolkit.events.files import Admitted, Ledger
+from kstoolkit.events.ledger import Admitted, Ledger
 from kstoolkit.operations.lag import LagOfPartition
 from kstoolkit.operations.metrics import RestoreProgress
 from kstoolkit.pipeline.batches import MicroBatch

@@ -9,7 +9,7 @@ import pytest
 
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import InputError
-from kstoolkit.events.files import Admitted, Ledger
+from kstoolkit.events.ledger import Admitted, Ledger
 from kstoolkit.pipeline.batches import MicroBatch, StateSize
 from kstoolkit.pipeline.failure import RestartLog
 from kstoolkit.pipeline.status import _MOST_BATCHES, RunState, RunStatus, RunWatch
