@@ -36,12 +36,15 @@ _WORD_BITS = np.uint64(64)
 def _unify(dictionaries: Sequence[pa.Array]) -> tuple[pa.Array, list[NDArray[np.int32]]]:
     """Return one dictionary of all texts, and for each given one where its entries now stand.
 
-    The first dictionary keeps its places, so codes that point into it stay valid.
+    The first dictionary keeps its places, so codes that point into it stay valid. Parts of one
+    delta have one dictionary: it is taken up once.
     """
-    encoded = pc.dictionary_encode(pa.concat_arrays(dictionaries))
+    others = {id(dictionary): dictionary for dictionary in dictionaries}
+    encoded = pc.dictionary_encode(pa.concat_arrays(others.values()))
     places = np.asarray(encoded.indices, dtype=np.int32)
-    ends = np.cumsum([len(dictionary) for dictionary in dictionaries])
-    return encoded.dictionary, np.split(places, ends[:-1])
+    ends = np.cumsum([len(dictionary) for dictionary in others.values()])
+    known = dict(zip(others, np.split(places, ends[:-1]), strict=True))
+    return encoded.dictionary, [known[id(dictionary)] for dictionary in dictionaries]
 
 
 def _as_dictionary(texts: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int32]]:

@@ -352,11 +352,12 @@ class _Told:
     """What the windows told so far that are being closed; their peers were looked at until then.
 
     ``settled`` are cells that are shown no rhythm until they learn again; ``taught`` have learnt
-    since ``seldom`` was told.
+    since those with an event or two were, unless ``is_elsewhere`` says that cells were taken up.
     """
 
     looked_ms: int
-    seldom: Seldom | None = None
+    until_ms: int
+    is_elsewhere: bool = True
     taught: Flags = field(default_factory=lambda: np.zeros(0, bool))
     settled: Flags = field(default_factory=lambda: np.zeros(0, bool))
     moments: list[Moments] = field(default_factory=list)
@@ -414,6 +415,7 @@ class Baselines:
     closed_ms: int = _NEVER
     watch: Watch = NOTHING
     held: _Held | None = None
+    seldom: Seldom | None = None
 
     def __post_init__(self) -> None:
         if self.watch and not len(self.cells.watched):
@@ -529,12 +531,12 @@ class Baselines:
         """
         start, count = integers(counts, "window_start_ms"), integers(counts, "count")
         names, history = self._names(counts), np.zeros((len(_HISTORY), len(start)))
-        told = _Told(self.closed_ms)
+        told = _Told(self.closed_ms, until_ms)
         for end_ms, rows in _in_stretches(start, grid_ms(self.every_ms) * _STRETCH, until_ms):
             is_all = len(rows) == len(start)
             some = names if is_all else [each.take(pa.array(rows)) for each in names]
             cell = self.cells.locate(*some)
-            self.firsts, told.seldom = self._firsts(), None
+            self.firsts, told.is_elsewhere = self._firsts(), True
             told.settled, told.taught = np.zeros((2, len(self.cells)), bool)
             order, known = self._teach(cell, start[rows], count[rows], told)
             history[:, rows[order]] = known
@@ -701,11 +703,13 @@ class Baselines:
 
     def _seldom(self, told: _Told, at_ms: int, since_ms: int) -> Seldom:
         """Return the cells with an event or two, as they have learnt by then."""
-        seldom = told.seldom
-        if seldom is None or at_ms > seldom.until_ms:
+        seldom = self.seldom
+        if seldom is None or told.is_elsewhere or at_ms > seldom.until_ms:
             every_ms = self.every_ms if self.size_ms > 0 else 0
             until_ms = at_ms + _STRETCH * grid_ms(self.every_ms)
-            told.seldom = seldom = Seldom(self.cells, every_ms, since_ms, until_ms)
+            span_ms = since_ms, min(until_ms, max(told.until_ms, at_ms)), self._remembered_ms
+            self.seldom = seldom = Seldom(self.cells, every_ms, span_ms, seldom)
+            told.is_elsewhere = False
         elif seldom.is_worth_it:
             seldom.learn(np.flatnonzero(told.taught))
         told.taught[:] = False

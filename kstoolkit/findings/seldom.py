@@ -45,10 +45,15 @@ class Cells(Protocol):
 class Seldom:
     """The cells with an event or two, as peers are looked at until a time.
 
-    ``every_ms`` is how often a window begins; 0 says that windows are those that a cell has.
+    ``every_ms`` is how often a window begins; 0 says that windows are those that a cell has. The
+    span says since when none of them was forgotten, until when they are asked for, and how long
+    they are remembered. The table is taken over from what told of cells ``before``, if it will do.
     """
 
-    def __init__(self, cells: Cells, every_ms: int, since_ms: int, until_ms: int) -> None:
+    def __init__(
+        self, cells: Cells, every_ms: int, span_ms: tuple[int, int, int], before: Seldom | None
+    ) -> None:
+        since_ms, until_ms, remembered_ms = span_ms
         self.cells, self.every_ms, self.until_ms = cells, every_ms, until_ms
         is_one = (cells.total > 0) & (cells.total <= TOO_FEW) & (cells.last_ms >= since_ms)
         them = np.flatnonzero(is_one)
@@ -56,13 +61,17 @@ class Seldom:
         self._first = int(self._begins(them).min(initial=self._passed(until_ms)))
         self._width = self._passed(until_ms) + 1
         places = len(cells.actions) * len(_HAD) * self._width
+        self.table: _ByWindows = _by_windows(1) if before is None else before.table
         self.is_worth_it = places <= _MANY_PLACES * len(them)
         if self.is_worth_it:
-            self._table = _by_windows(self._width)
-            self._many, self._place = np.zeros(places), np.full(len(cells), -1)
-            self._leaving = them[np.argsort(cells.last_ms[them])]
+            if self.table.windows < self._width:
+                self.table = _by_windows(2 * self._width)
+            self._place = np.full(len(cells), -1)
+            self._place[them] = self._places(them)
+            self._many = np.bincount(self._place[them], minlength=places).astype(np.float64)
+            leaving = them[cells.last_ms[them] < until_ms - remembered_ms]
+            self._leaving = leaving[np.argsort(cells.last_ms[leaving])]
             self._last_ms, self._left = cells.last_ms[self._leaving], 0
-            self._count(them)
 
     def _passed(self, at_ms: int) -> int:
         """Return how many windows have begun by then, since the first that a cell began with."""
@@ -74,11 +83,10 @@ class Seldom:
             return TOO_FEW + 1 - self.cells.learnt[cell]
         return -(-self.cells.first_ms[cell] // self.every_ms) - self._first
 
-    def _count(self, cell: Integers) -> None:
+    def _places(self, cell: Integers) -> Integers:
         had = self.cells.total[cell] - 1 + (self.cells.squares[cell] > self.cells.total[cell])
         place = self.cells.action_of(cell) * len(_HAD) + had
-        self._place[cell] = place = place * self._width + self._begins(cell)
-        np.add.at(self._many, place, 1)
+        return place * self._width + self._begins(cell)
 
     def _drop(self, cell: Integers) -> None:
         place = self._place[cell]
@@ -88,14 +96,16 @@ class Seldom:
     def learn(self, cell: Integers) -> None:
         """Take in that cells, no one twice, have learnt."""
         self._drop(cell)
-        self._count(cell[self.cells.total[cell] <= TOO_FEW])
+        cell = cell[self.cells.total[cell] <= TOO_FEW]
+        self._place[cell] = self._places(cell)
+        np.add.at(self._many, self._place[cell], 1)
 
     def moments(self, at_ms: int, since_ms: int) -> Moments:
         """Return what they add by then, but for those that nothing was added to since a time."""
         left = int(np.searchsorted(self._last_ms, since_ms))
         leaving, self._left = self._leaving[self._left : left], left
         self._drop(leaving[self.cells.last_ms[leaving] < since_ms])
-        passed, table = self._passed(at_ms), self._table
+        passed, table = self._passed(at_ms), self.table
         many = self._many.reshape(-1, len(_HAD), self._width)
         sums = np.zeros((table.octaves, len(many), table.terms))
         for had, octave, longest, least in table.parts:
@@ -120,14 +130,18 @@ class _ByWindows(NamedTuple):
     parts: list[tuple[int, int, int, int]]
 
     @property
+    def windows(self) -> int:
+        """Of up to how many windows it tells."""
+        return int(self.added.shape[1])
+
+    @property
     def terms(self) -> int:
         """How many sums moments are."""
         return int(self.added.shape[2])
 
     def of(self, had: int, most: int, least: int) -> Floats:
         """Return a row for each number of windows, from the most to the least."""
-        windows = self.added.shape[1]
-        return self.added[had, windows - most : windows - least + 1]
+        return self.added[had, self.windows - most : self.windows - least + 1]
 
 
 def _by_windows(most: int) -> _ByWindows:

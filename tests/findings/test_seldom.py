@@ -27,6 +27,10 @@ ROWS = st.lists(
 )
 
 
+def span(hours: int) -> tuple[int, int, int]:
+    return 0, hours * HOUR_MS, 672 * HOUR_MS
+
+
 def taught(baselines: Baselines, rows: list[Row], until: int) -> None:
     columns = [*zip(*rows, strict=True)] or [()] * 4
     hours, users, actions, counts = (np.array(each, np.int64) for each in columns)
@@ -62,7 +66,7 @@ def test_they_add_what_each_of_them_does_whenever_it_is_asked(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(seldom_module, "_MANY_PLACES", FAR_MS)
         taught(baselines, rows, 901)
-        seldom = Seldom(baselines.cells, 0 if is_session else HOUR_MS, 0, 3_000 * HOUR_MS)
+        seldom = Seldom(baselines.cells, 0 if is_session else HOUR_MS, span(3_000), None)
     assume(seldom.is_worth_it)
     at = 901
     for hours in passing:
@@ -84,7 +88,7 @@ def test_what_cells_learn_counts_from_then_on(rows: list[Row], later: list[Row])
     cells = baselines.cells
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(seldom_module, "_MANY_PLACES", FAR_MS)
-        seldom = Seldom(cells, HOUR_MS, 0, 2_000 * HOUR_MS)
+        seldom = Seldom(cells, HOUR_MS, span(2_000), None)
     assume(seldom.is_worth_it)
     taught(baselines, [(1 + row[0] % 600, *row[1:]) for row in later[:1]], 650)
     assert baselines.cells is cells
@@ -100,6 +104,6 @@ def test_what_cells_learn_counts_from_then_on(rows: list[Row], later: list[Row])
 def test_few_of_many_actions_are_not_worth_it() -> None:
     baselines = Baselines.empty(HOUR_MS)
     taught(baselines, [(0, 0, 0, 1)], 1)
-    assert not Seldom(baselines.cells, HOUR_MS, 0, 1_000 * HOUR_MS).is_worth_it
+    assert not Seldom(baselines.cells, HOUR_MS, span(1_000), None).is_worth_it
     taught(baselines, [(1, user, 0, 1) for user in range(4_000)], 2)
-    assert Seldom(baselines.cells, HOUR_MS, 0, 1_000 * HOUR_MS).is_worth_it
+    assert Seldom(baselines.cells, HOUR_MS, span(1_000), None).is_worth_it
