@@ -421,15 +421,18 @@ def test_numpy_counts_of_the_events_it_makes_what_duckdb_does(
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_growth_is_told_of_each_batch_with_numpys_totals(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("by", "windows"), [([], [*WINDOWS]), (["--by-the-hour"], [*WINDOWS][1:])])
+def test_growth_is_told_of_each_batch_with_numpys_totals(
+    tmp_path: Path, by: list[str], windows: list[str]
+) -> None:
     out = tmp_path / "figures.json"
-    small = ["--only", "10^5 users", "--scale", "0.001", "--files-per-batch", "1"]
+    small = ["--only", "10^5 users", "--scale", "0.001", "--files-per-batch", "1", *by]
     there = ["--out", str(out), "--folder", str(tmp_path)]
     told = told_by("tests.benchmarks.growth", *small, *there)
     (found,) = json.loads(out.read_text(encoding="utf-8"))["rows"]
     assert found["beside"] == "exact"
     assert found["totals"] == found["truth"]
-    assert found["truth"]["events"] == dict.fromkeys(WINDOWS, 20_000)
+    assert found["truth"]["events"] == dict.fromkeys(windows, 20_000)
     assert len(found["batch_seconds"]) == 19, "also of those that were folded meanwhile"
     assert found["row"]["steady_cpu_seconds_per_million"] > 0
     assert found["written_bytes"] > found["state"]["on_disk_bytes"] > 0

@@ -188,16 +188,17 @@ def _entries(folder: str) -> Iterator[list[os.DirEntry[str]]]:
 
     def some() -> list[os.DirEntry[str]]:
         nonlocal lying
-        lying = os.scandir(folder) if lying is None else lying
         try:
+            lying = os.scandir(folder) if lying is None else lying
             return list(islice(lying, _TOGETHER))
+        except (FileNotFoundError, NotADirectoryError):  # it is gone meanwhile, or a pipe
+            return []
         except OSError:  # it would seem to be at its end
             lying = None
             raise
 
-    with suppress(FileNotFoundError):  # a folder that is gone meanwhile
-        while found := patiently(folder, some, how="listed"):
-            yield found
+    while found := patiently(folder, some, how="listed"):
+        yield found
 
 
 def gone_from(

@@ -28,8 +28,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from itertools import chain, islice
 from pathlib import Path
-from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import finalize
 
 from kstoolkit.errors import EnvironmentFault, FormatError
 from kstoolkit.events.contents import Change, ContentsFile, Fate, checksum, in_words
@@ -72,7 +72,7 @@ from lies join taken using (place) where lies.path in ({})"""
 _SETTLED = """select path, size_bytes, mtime_ns, coalesce(place, -1)
 from asked left join lies using (path) order by path"""
 _LIES = """insert into lies values (?, ?)
-on conflict do update set place = excluded.place where place < ?"""
+on conflict (path) do update set place = excluded.place where place < ?"""
 
 _Lying = tuple[bytes, int, int, int | None, int | None]
 _Line = TypeVar("_Line")
@@ -97,6 +97,7 @@ class Ledger:
         self.contents = ContentsFile(Path(path).with_name("contents"))
         # Whoever follows a run asks from a thread of his own, in turn.
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        finalize(self, self._index.close)
         self._number, self._untold = 0, list[Change]()
         with _room_for_index():
             self._index.executescript(_TABLES)
@@ -372,9 +373,12 @@ def _room_for_index() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        message = f"Files that were taken in can't be looked up in {gettempdir()}: {error}."
-        hint = "Make room there, some 200 bytes a file, or name another folder with TMPDIR."
-        raise EnvironmentFault(message, hint=hint) from error
+        message = (
+            "Which files were taken in can't be looked up, for which each takes some 200 bytes "
+        )
+        message += f"where temporary files go: {error}."
+        hint = "Make room there, or name another folder with TMPDIR."
+        raise EnvironmentFault(message, hint=hint) from None  # of errors, Spark tells the first
 
 
 class JsonLines:
@@ -389,8 +393,9 @@ class JsonLines:
         if not self.path.exists():
             return
         with self.path.open("rb") as file:
-            while lines := file.readlines(_READ_BYTES):
-                whole = b",".join(filter(None, (line.rstrip(b"\n") for line in _whole(lines))))
+            # Not beyond a line that is being written: the rest of it would look like one.
+            while (lines := file.readlines(_READ_BYTES)) and (there := _whole(lines)):
+                whole = b",".join(filter(None, (line.rstrip(b"\n") for line in there)))
                 try:
                     made_of = [made(told) for told in json.loads(b"[%s]" % whole)]  # many at once
                 except (ValueError, TypeError, KeyError) as error:
@@ -398,6 +403,8 @@ class JsonLines:
                     hint = "Restore it from a copy, or begin with a new output folder."
                     raise FormatError(message, hint=hint) from error
                 yield from made_of
+                if len(there) < len(lines):
+                    return
 
     def append(self, told: Iterable[Mapping[str, object]]) -> None:
         """Put objects behind the others, for good."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 JAVA_IS_GONE = (Py4JError, ConnectionError)
 """What any call of Spark raises once its Java has ended."""
 
-_CAUSE = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)*(\w+(?:Error|Exception))(?:: (.+))?")
+_CAUSE = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)*(\w+(?:Error|Exception|Fault))(?:: (.+))?")
 _OF_QUERY = re.compile(r"\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _WRAPPERS = {"Py4JJavaError", "PythonException", "SparkException", "StreamingQueryException"}
 """Errors that only carry another one."""

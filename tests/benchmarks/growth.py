@@ -1,6 +1,6 @@
 """How cost grows, one factor at a time, and all of it in a run of 200 million events.
 
-python -m tests.benchmarks.growth [--only "a year"] [--scale 0.01] [--out growth.json]
+python -m tests.benchmarks.growth [--only "a year"] [--by-the-hour] [--scale 0.01] [--out FILE]
 
 Each row is one run over files of its own, which are removed after it. It changes one factor of the
 first row. What comes out is held against numpy's count of the events as they were made: a row that
@@ -42,6 +42,7 @@ class Case:
 
     workload: Workload
     buckets: int = 8
+    by_the_hour: bool = False
 
     def scaled(self, scale: float) -> Case:
         """Return it with a part of the events, in as many files: batches are as many, too."""
@@ -99,12 +100,15 @@ class Growth:
     ) -> Growth:
         ends = pairwise(measured.marked("counted"))
         batches = [(a.seconds - b.seconds, a.cpu_seconds - b.cpu_seconds) for b, a in ends]
+        totals = Totals.of(measured)
+        windows = totals.events.keys()  # those that were asked for, of all that numpy counted
+        both = ({name: each[name] for name in windows} for each in (truth.counters, truth.events))
         return cls(
             name=name,
             case=case,
             row=Row.of(name, measured),
-            totals=Totals.of(measured),
-            truth=truth,
+            totals=totals,
+            truth=Totals(*both),
             state=state,
             written_bytes=measured.written_bytes,
             batch_seconds=tuple(seconds for seconds, _ in batches),
@@ -146,7 +150,8 @@ def grown(name: str, case: Case, work: Path, files_per_batch: int) -> Growth:
 
 def _command(case: Case, events: Path, place: Path) -> list[str]:
     command = [sys.executable, "-m", "tests.benchmarks.ours", str(events), str(place)]
-    return [*command, "--by-bucket", "--buckets", str(case.buckets)]
+    hours = ["--by-the-hour"] * case.by_the_hour
+    return [*command, "--by-bucket", "--buckets", str(case.buckets), *hours]
 
 
 _HEADS = (
@@ -203,9 +208,8 @@ def main() -> int:
     rows: list[Growth] = []
     for name in asked.only or CASES:
         with tempfile.TemporaryDirectory(prefix="kstoolkit-growth-", dir=asked.folder) as work:
-            rows.append(
-                grown(name, CASES[name].scaled(asked.scale), Path(work), asked.files_per_batch)
-            )
+            case = replace(CASES[name].scaled(asked.scale), by_the_hour=asked.by_the_hour)
+            rows.append(grown(name, case, Path(work), asked.files_per_batch))
         if asked.out:
             told = {"machine": about, "rows": [each.to_dict() for each in rows]}
             asked.out.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
@@ -221,6 +225,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=CASES, help="just these")
     parser.add_argument("--scale", type=float, default=1.0, help="what part of the events")
     parser.add_argument("--files-per-batch", type=int, default=2)
+    parser.add_argument("--by-the-hour", action="store_true", help="count no minutes")
     parser.add_argument("--folder", type=Path, help="where to work; 20 GB have to be free")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     return parser.parse_args()

@@ -3,7 +3,8 @@
 python -m tests.benchmarks.ours EVENTS WORK [--frame | --topic [--changelog bundles|blocks]]
 
 A topic has the events already: see :mod:`tests.benchmarks.broker`. With ``--by-bucket`` what came
-out is added up bucket by bucket, however much that is, and not looked at any closer.
+out is added up bucket by bucket, however much that is, and not looked at any closer. With
+``--by-the-hour`` no minutes are counted.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import threading
 from collections import Counter
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import kstoolkit as kst
@@ -35,12 +37,15 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    asked = arguments("frame", "topic", "by-bucket")
+    asked = arguments("frame", "topic", "by-bucket", "by-the-hour")
     ENDS_WITH_ITS_COMMAND.set()  # as a command's process does
     out = asked.work / "out"
     with _Watch(out):
         pipeline = kst.Pipeline(
-            source=_source(asked), changelog=_changelog(asked), buckets=asked.buckets
+            source=_source(asked),
+            cascade=kst.Cascade(*_windows(asked)),
+            changelog=_changelog(asked),
+            buckets=asked.buckets,
         )
         # A DataFrame and a topic have limits of their own.
         limit = None if asked.frame or asked.topic else asked.files_per_batch
@@ -48,7 +53,7 @@ def main() -> None:
     summary = run.summary()
     mark(
         "told",
-        **(_added_up(run.changelog) if asked.by_bucket else _looked_at(run.changelog)),
+        **(_added_up(run.changelog, asked) if asked.by_bucket else _looked_at(run.changelog)),
         events=summary.events,
         findings=len(run.findings.to_pandas()),
         dead_letters=summary.dead_letters,
@@ -72,10 +77,14 @@ def _looked_at(changelog: Changelog) -> dict[str, Any]:
     }
 
 
-def _added_up(changelog: Changelog) -> dict[str, dict[str, int]]:
+def _windows(asked: argparse.Namespace) -> dict[str, int]:
+    return dict(islice(WINDOWS.items(), int(asked.by_the_hour), None))
+
+
+def _added_up(changelog: Changelog, asked: argparse.Namespace) -> dict[str, dict[str, int]]:
     """Return what came out, with one bucket's counters in memory at a time."""
     told: dict[str, dict[str, int]] = {name: Counter() for name in ("counters", "totals")}
-    for label, size_ms in WINDOWS.items():
+    for label, size_ms in _windows(asked).items():
         for bucket in range(changelog.buckets()):
             counters = changelog.counters(size_ms, bucket=bucket)
             told["counters"][label] += len(counters)

@@ -78,6 +78,13 @@ def test_a_pipe_is_not_opened_to_see_what_is_in_it(tmp_path: Path) -> None:
     assert not lacks_zone(found, names, None)
 
 
+def test_a_glob_may_name_a_pipe_and_a_link_to_nothing(tmp_path: Path) -> None:
+    made(tmp_path, "c.json")
+    os.mkfifo(tmp_path / "a.json")
+    (tmp_path / "b.json").symlink_to(tmp_path / "nowhere")
+    assert listed(tmp_path / "*.json", tmp_path) == ["c.json"]
+
+
 def test_what_lies_below_a_file_is_gone(tmp_path: Path) -> None:
     made(tmp_path, "a.json", "b.json")
     below = str(tmp_path / "a.json" / "c.json")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError, UnreadableFile
 from kstoolkit.events.files import Listing
-from kstoolkit.events.ledger import Ledger, names_file
+from kstoolkit.events.ledger import JsonLines, Ledger, names_file
 
 
 def made(folder: Path, *names: str) -> list[str]:
@@ -154,6 +154,19 @@ def test_a_reader_leaves_a_line_that_another_process_is_writing(tmp_path: Path) 
     assert path.read_bytes() == written
 
 
+def test_a_line_that_is_ended_while_it_is_read_is_left_for_the_next_look(tmp_path: Path) -> None:
+    path = tmp_path / "files.jsonl"
+    Ledger(path).admit(made(tmp_path, "a.json"))
+    line = path.read_bytes()
+    with path.open("ab", buffering=0) as file:
+        file.write(line[:20])
+        reading = JsonLines(path, "ledger").read(lambda told: told)
+        assert next(reading)["size_bytes"] == 3
+        file.write(line[20:])
+        assert list(reading) == []
+    assert len(Ledger(path)) == 2
+
+
 def resident_bytes(files: int) -> int:
     """Return what a process holds once it looked at so many files twice; none is opened."""
     told = run(
@@ -211,5 +224,6 @@ def test_where_there_is_no_room_to_look_files_up_that_is_said(tmp_path: Path) ->
     asked = [sys.executable, "-c", f"from kstoolkit.events.ledger import *; Ledger({str(log)!r})"]
     limited = ["bash", "-c", 'ulimit -f 1000; trap "" XFSZ; exec "$@"', "-", *asked]
     told = run(limited, capture_output=True, text=True, check=False)
-    assert "Files that were taken in can't be looked up in" in told.stderr
+    assert "EnvironmentFault: Which files were taken in can't be looked up, for" in told.stderr
     assert "name another folder with TMPDIR" in told.stderr
+    assert "sqlite3" not in told.stderr
