@@ -239,12 +239,12 @@ class Ledger:
 
     def _rotated(self) -> Iterator[tuple[str, int]]:
         """Yield which of the paths hold what has grown elsewhere; of some bytes none is sure."""
-        for (place,) in self._index.execute("select place from taken where grown").fetchall():
+        for (place,) in self._index.execute("select place from taken where grown"):
             held = self.contents.read(place) if self._is_gone(place) else None
             if held is None or held.size_bytes < _TELLING_BYTES:
                 continue
             larger = "select path from asked where size_bytes > ? order by path"
-            for (coded,) in self._index.execute(larger, (held.size_bytes,)).fetchall():
+            for (coded,) in self._index.execute(larger, (held.size_bytes,)):
                 path = os.fsdecode(coded)
                 with suppress(OSError):  # told as it is counted
                     if held.fate(path, os.stat(path)) is Fate.GROWN:  # noqa: PTH116

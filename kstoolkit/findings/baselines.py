@@ -397,7 +397,8 @@ class Baselines:
 
     ``cells`` have the history of each (user, action); ``firsts``, a row an action, the number of
     first windows, and the sum of their counts and of the squares. Windows that begin before
-    ``closed_ms`` are learnt from, and later ones are not.
+    ``closed_ms`` are learnt from, and later ones are not. ``seldom`` is of the last closing: the
+    next one takes over its table.
 
     >>> baselines = Baselines.empty(3_600_000)
     >>> hours = pa.array([0, 3_600_000, 10_800_000])

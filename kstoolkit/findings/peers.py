@@ -284,7 +284,7 @@ def moments_of(
     n, total, squares = history
     mean = total / n
     octave = np.floor(np.log2(mean)).astype(np.int64)
-    pooled, known = 1 * (n >= _POOLED_FROM), 1 * (n >= FEWEST_WINDOWS)
+    pooled, known = n >= _POOLED_FROM, n >= FEWEST_WINDOWS
     wavy = np.flatnonzero(rhythm)  # most cells are not, and these terms nothing of them
     wave, spread, held = rhythm[wavy], spread_of(rhythm[wavy]), (mean * known)[wavy]
     excess = np.where(pooled, (squares - total * mean) / np.maximum(n - 1, 1) - mean, 0)
