@@ -74,6 +74,8 @@ class _Kept(NamedTuple):
 _KEPT: dict[str, _Kept] = {}
 _STAMP, _OWNER = re.compile("stamp/[0-9a-f]{32}/[0-9a-f]{32}"), len("stamp/") + 32
 _MOST_KEPT_BYTES = 128 << 20
+_WORTH_A_LOOK = 1 << 16
+"""With so many counters, looking a bucket's users up by name costs little beside the rest."""
 
 
 class StateBlocks(MutableMapping[str, bytes]):
@@ -396,7 +398,7 @@ class CascadeOperator(StatefulProcessor):
         """Close windows; return their counts that rules may flag, and add to what is told."""
         parts, until_ms = closing
         is_session, found, all_closed = baselines.size_ms <= 0, [], []
-        for part_ms, counters in parts:
+        for part_ms, counters in _together(parts):
             end_ms = min(part_ms, until_ms)
             is_whole = view.by is None or view.item is not None
             seen_by = self._judgeable(view, counters if is_whole else counters.by(view.by or ()))
@@ -526,6 +528,19 @@ def _limited(view: View, counters: Counters) -> Iterator[tuple[str, int, bytes]]
             columns = columns.append_column(_BEGAN, columns["window_start_ms"])
         told = with_parts(pa.schema([]), large.parts, is_view=view.by is not None)
         yield MATERIAL, view.level, to_ipc(columns.replace_schema_metadata(told.metadata))
+
+
+def _together(parts: Iterable[tuple[int, Counters]]) -> Iterator[tuple[int, Counters]]:
+    """Yield small parts as one: what learns from any looks all its users up by name."""
+    small, rows, until_ms = list[Counters](), 0, NEVER
+    for until_ms, counters in parts:
+        small.append(counters)
+        rows += len(counters)
+        if rows >= _WORTH_A_LOOK:
+            yield until_ms, Counters.merge(small)
+            small, rows = [], 0
+    if rows:
+        yield until_ms, Counters.merge(small)
 
 
 def _columns(counters: Counters) -> pa.RecordBatch:

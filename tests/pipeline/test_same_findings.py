@@ -21,6 +21,7 @@ from kstoolkit.counters.bucket import Reached
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.distinct import Touched
 from kstoolkit.findings.stories import find_in_windows, merge_findings
+from kstoolkit.pipeline import operator
 from kstoolkit.pipeline.datasources import TICK
 from kstoolkit.pipeline.operator import CLOSED, MATERIAL, REST, CascadeOperator
 from kstoolkit.pipeline.pipeline import Pipeline, _operator_plan
@@ -117,9 +118,9 @@ class Way:
         self.rules, self.buckets, self.live = rules, buckets, live
         self.operators = []
         for _ in range(buckets):
-            operator = CascadeOperator(_operator_plan(pipeline, rules, live=live))
-            operator.opened = over({})
-            self.operators.append(operator)
+            counting = CascadeOperator(_operator_plan(pipeline, rules, live=live))
+            counting.opened = over({})
+            self.operators.append(counting)
         self.folder, self.batch, self.found = folder, 0, list[pa.Table]()
 
     def count(self, events: Events | None, now_ms: int) -> None:
@@ -238,12 +239,24 @@ def looked_for(events: Events) -> dict[tuple[Any, ...], Any]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "buckets", "number"),
-    [(1, 1, 1), (2, 8, 4), pytest.param(3, 64, 2, marks=pytest.mark.long)],
+    ("seed", "buckets", "number", "together"),
+    [
+        (1, 1, 1, None),
+        (2, 8, 4, 500),
+        (2, 8, 4, 1),
+        pytest.param(3, 64, 2, 1, marks=pytest.mark.long),
+    ],
 )
-def test_a_run_that_ends_finds_what_a_look_at_its_counts_does(
-    tmp_path: Path, seed: int, buckets: int, number: int
+def test_a_run_that_ends_finds_what_a_look_at_its_counts_does(  # noqa: PLR0917 - what differs
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    buckets: int,
+    number: int,
+    together: int | None,
 ) -> None:
+    if together is not None:  # so many counters are closed at once, or the next more
+        monkeypatch.setattr(operator, "_WORTH_A_LOOK", together)
     events, draw = world(seed), np.random.default_rng(seed)
     right = looked_for(events)
     assert_all_kinds(right)
