@@ -38,6 +38,8 @@ _COUNTS, _DAMAGED = 1, 2
 _UNKNOWN = -1
 _EDGE_BYTES = 4 << 10
 _CHUNK_BYTES = 256 << 10
+_LAST_NS = (1 << 63) - 1
+_MIX = np.int64(0x1E3779B97F4A7C15)  # odd: pairs of a size and a time are seldom told as others
 _TOGETHER = 1 << 15  # files, of which is looked whether one is known
 
 
@@ -66,7 +68,7 @@ class Contents:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - of a million, each object counts
             found = os.fstat(file.fileno())
             edges = _edges(file.fileno(), found.st_size)
-        return cls(found.st_size, found.st_mtime_ns, edges)
+        return cls(found.st_size, modified_ns(found), edges)
 
     def ended(self, path: str, *, is_damaged: bool) -> Contents:
         """Return what the file held, once it is read; without its checksum if it has changed.
@@ -78,7 +80,7 @@ class Contents:
             found = os.fstat(file.fileno())
         if self.size_bytes == 0 < found.st_size:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
-        is_known = (found.st_size, found.st_mtime_ns) == (self.size_bytes, self.mtime_ns)
+        is_known = (found.st_size, modified_ns(found)) == (self.size_bytes, self.mtime_ns)
         return replace(self, whole=whole if is_known else _UNKNOWN, is_damaged=is_damaged)
 
     def fate(self, path: str, found: os.stat_result) -> Fate:
@@ -86,7 +88,7 @@ class Contents:
 
         Of an empty or damaged one nothing was counted: what it grew to is new.
         """
-        if (found.st_size, found.st_mtime_ns) == (self.size_bytes, self.mtime_ns):
+        if (found.st_size, modified_ns(found)) == (self.size_bytes, self.mtime_ns):
             return Fate.SAME
         is_nothing = self.is_damaged or self.size_bytes == 0
         if found.st_size < self.size_bytes or (found.st_size > self.size_bytes and is_nothing):
@@ -99,6 +101,11 @@ class Contents:
             # A file that is written on just now may have its new time before its new size.
             is_same = self.whole in {_UNKNOWN, _checksum(file.fileno(), self.size_bytes)}
         return Fate.SAME if is_same else Fate.REPLACED
+
+
+def modified_ns(found: os.stat_result) -> int:
+    """Return when a file was modified last; in 2262, the last year that 64 bits hold, if later."""
+    return min(found.st_mtime_ns, _LAST_NS)
 
 
 def checksum(path: str, size_bytes: int) -> int:
@@ -153,13 +160,15 @@ class ContentsFile:
                 yield position, _contents(known)
 
     def alike(self, kinds: Collection[tuple[int, int]]) -> Iterator[tuple[int, Contents]]:
-        """Yield what files held that have one of these sizes, and one of these times in ns."""
+        """Yield what files held that have one of these pairs of a size and a time in ns."""
         sizes, times = np.array([*kinds], np.int64).reshape(-1, 2).T
-        start = 0
+        mixed, start = sizes * _MIX + times, 0
         while len(known := self._known(start, _TOGETHER)):
-            wanted = np.isin(known[:, 2], times) & np.isin(known[:, 1], sizes) & (known[:, 0] != 0)
-            for at in np.flatnonzero(wanted).tolist():
-                yield start + at, _contents(known[at].tolist())
+            may_be = np.isin(known[:, 1] * _MIX + known[:, 2], mixed) & (known[:, 0] != 0)
+            for at in np.flatnonzero(may_be).tolist():
+                held = _contents(known[at].tolist())
+                if (held.size_bytes, held.mtime_ns) in kinds:
+                    yield start + at, held
             start += len(known)
 
     def _known(self, start: int, number: int) -> NDArray[np.int64]:

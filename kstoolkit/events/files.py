@@ -1,7 +1,7 @@
 """Which files an input has, and what a task reads of each: events, or rows for expressions.
 
-A listing holds no names: it is asked anew for them. A look at the first records says of a wrong
-column before Spark is started.
+A listing holds no names: it is asked anew for them, and only a glob has to know those of the
+folder that it is in. A look at the first records says of a wrong column before Spark is started.
 
 For those who name columns by SQL expressions, files go out as rows with their raw text: JSON line
 by line, unparsed, as Spark parses it by the schema that the run fixed; CSV and Parquet as columns.
@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections import Counter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from glob import has_magic, iglob
 from heapq import nsmallest
@@ -52,12 +53,12 @@ from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from kstoolkit.events.event import Columns, Judged
 
 
-_SHOWN, _TOGETHER = 5, 1_000
+_SHOWN, _TOGETHER, _TWICE = 5, 1_000, 2
 
 
 @dataclass(slots=True)
@@ -68,11 +69,11 @@ class Listing:
     over, as Spark does, unless the path or glob spells them out; and so are files in folders whose
     names say no known format, unless the format is given: how many, by their endings, is
     ``unread`` once all were asked for. Links to files count under their own names; links to folders
-    are not followed. Output folders of runs are passed over, and so is what lies in the folder
-    ``without``, this run's own, unless the pattern begins in there.
+    are followed where a glob names them. Output folders of runs are passed over, and so is what
+    lies in the folder ``without``, this run's own, unless the pattern begins in there.
 
-    Absolute paths come one by one, in no order; one may come twice where a folder could not be
-    listed to its end at once. A missing single path is an InputError; a folder that nobody may
+    Absolute paths come one by one, in no order; one may come twice where the system failed while a
+    folder was listed. A missing single path is an InputError; a folder that nobody may
     list, an UnreadableFile.
     """
 
@@ -136,7 +137,7 @@ def _found(pattern: str, file_format: str | None) -> Iterator[list[str]]:
             return
         message = f"No such file or folder: {pattern!r}."
         raise InputError(message, hint="Check the path; a pattern needs quotes in the shell.")
-    if Path(pattern).is_file():
+    if _is_a(stat.S_ISREG, pattern):
         format_of(pattern, file_format)
     yield from _walk(whole)
 
@@ -144,12 +145,19 @@ def _found(pattern: str, file_format: str | None) -> Iterator[list[str]]:
 def _matching(pattern: str) -> Iterator[list[str]]:
     """Yield what a glob names, and the files in folders that it names."""
     spelt_out, walked = _hidden_parts(pattern), set[str]()
-    for name in iglob(pattern, recursive=True):  # noqa: PTH207 - Path's takes no absolute pattern
+    names = iglob(pattern, recursive=True)  # noqa: PTH207 - Path's takes no absolute pattern
+    for name in names if pattern.count("**") < _TWICE else dict.fromkeys(names):
         path = os.path.abspath(name)  # noqa: PTH100
-        if _hidden_parts(name) > spelt_out or not walked.isdisjoint(map(str, Path(path).parents)):
+        if _hidden_parts(name) > spelt_out:
+            continue
+        if not walked.isdisjoint(map(str, Path(path).parents)) and not (
+            os.path.islink(path) and _is_a(stat.S_ISDIR, path)  # noqa: PTH114
+        ):
             continue  # a folder is named before what lies in it
-        if os.path.isdir(path):  # noqa: PTH112 - of a million, each object counts
+        if _is_a(stat.S_ISDIR, path):
             walked.add(path)
+            if _is_of_a_run(path):
+                continue
         yield from _walk(path)
 
 
@@ -157,8 +165,14 @@ def _hidden_parts(path: str) -> int:
     return sum(part.startswith((".", "_")) for part in Path(path).parts)
 
 
+def _is_a(kind: Callable[[int], bool], path: str) -> bool:
+    """Return whether something lies at a path, and is of a kind."""
+    found = stat_of(path)
+    return found is not None and kind(found.st_mode)
+
+
 def _walk(path: str) -> Iterator[list[str]]:
-    if os.path.isfile(path):  # noqa: PTH113 - of a million, each object counts
+    if _is_a(stat.S_ISREG, path):
         yield [path]
         return
     for entries in _entries(path):
@@ -179,26 +193,41 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _is_of_a_run(folder: str) -> bool:
     """Return whether a folder is an earlier run's output."""
-    return Path(folder, "run.json").is_file() and Path(folder, "checkpoint").is_dir()
+
+    def ask() -> bool:
+        try:
+            return Path(folder, "run.json").is_file() and Path(folder, "checkpoint").is_dir()
+        except PermissionError:  # whoever lists it says so
+            return False
+
+    return patiently(folder, ask, how="listed")
 
 
 def _entries(folder: str) -> Iterator[list[os.DirEntry[str]]]:
-    """Yield what lies in a folder; from its begin again after the system failed meanwhile."""
-    lying: Iterator[os.DirEntry[str]] | None = None
+    """Yield what lies in a folder; all of it again, at once, after the system failed meanwhile."""
+    lying = ExitStack()
+    entries: Iterator[os.DirEntry[str]] | None = None
+    seen = 0
 
     def some() -> list[os.DirEntry[str]]:
-        nonlocal lying
+        nonlocal entries, seen
+        before = 0
         try:
-            lying = os.scandir(folder) if lying is None else lying
-            return list(islice(lying, _TOGETHER))
-        except (FileNotFoundError, NotADirectoryError):  # it is gone meanwhile, or a pipe
+            if entries is None:
+                lying.close()
+                entries, before = lying.enter_context(os.scandir(folder)), seen
+            found = list(islice(entries, before + _TOGETHER))
+        except (FileNotFoundError, NotADirectoryError):  # it is gone meanwhile
             return []
         except OSError:  # it would seem to be at its end
-            lying = None
+            entries = None
             raise
+        seen += len(found) - before
+        return found
 
-    while found := patiently(folder, some, how="listed"):
-        yield found
+    with lying:
+        while found := patiently(folder, some, how="listed"):
+            yield found
 
 
 def gone_from(

@@ -11,8 +11,8 @@ Else what was read there is held against what lies there now, and one that is ne
 gone from its own path (:mod:`kstoolkit.events.contents`). Of a file without a modification time in
 the ledger, taken in before that was kept, the path alone counts.
 
-No memory grows with files: who opens a ledger has SQLite index it in a file without a name, in the
-folder for what is temporary, which is gone with the process. A look takes some paths at a time.
+No memory grows with files: who opens a ledger has SQLite index it in a file without a name, where
+it keeps what is temporary, which is gone with the process. A look takes some paths at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import finalize
 
 from kstoolkit.errors import EnvironmentFault, FormatError
-from kstoolkit.events.contents import Change, ContentsFile, Fate, checksum, in_words
+from kstoolkit.events.contents import Change, ContentsFile, Fate, checksum, in_words, modified_ns
 from kstoolkit.events.opening import patiently
 
 if TYPE_CHECKING:
@@ -62,15 +62,30 @@ create table taken (
 );
 create table lies (path blob primary key, place int) without rowid;
 create table asked (path blob primary key, size_bytes int, mtime_ns int) without rowid;
+create table gone (
+    size_bytes int, mtime_ns int, whole int, place int,
+    primary key (size_bytes, mtime_ns, whole, place)
+) without rowid;
+create table given_up (place integer primary key);
 begin;
 """
-"""Files that were taken in, the position of what lies at a path, and what a look has to settle."""
+"""Files that were taken in, the position of what lies at a path, and what a look has to settle.
+
+And what held as many bytes, of the same time, as one of these, and has gone; what is given up.
+"""
 
 _TAKEN = "select path, size_bytes, admitted_ms, mtime_ns from taken where place >= ? and place < ?"
 _LYING = """select lies.path, place, size_bytes, mtime_ns, grown
 from lies join taken using (place) where lies.path in ({})"""
 _SETTLED = """select path, size_bytes, mtime_ns, coalesce(place, -1)
 from asked left join lies using (path) order by path"""
+_MAY_BE_MOVED = """select path, size_bytes, mtime_ns from asked where exists (
+    select 1 from gone where gone.size_bytes = asked.size_bytes and gone.mtime_ns = asked.mtime_ns
+) order by path"""
+_WHERE_IT_LAY = """select path from taken join lies using (place, path)
+where place = ? and path not in (select path from asked)"""
+_LEFT_THERE = "select min(place) from gone where size_bytes = ? and mtime_ns = ? and whole = ?"
+_TAKEN_UP = "delete from gone where size_bytes = ? and mtime_ns = ? and whole = ? and place = ?"
 _LIES = """insert into lies values (?, ?)
 on conflict (path) do update set place = excluded.place where place < ?"""
 
@@ -98,7 +113,7 @@ class Ledger:
         # Whoever follows a run asks from a thread of his own, in turn.
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         finalize(self, self._index.close)
-        self._number, self._untold = 0, list[Change]()
+        self._number, self._untold, self._given_up_bytes = 0, list[Change](), 0
         with _room_for_index():
             self._index.executescript(_TABLES)
             for entries in _some(self._lines.read(lambda line: Admitted(**line)), _MANY):
@@ -183,7 +198,7 @@ class Ledger:
             return None if self._at(coded) is not None else (coded, 0, None)
         found = stat_of(path)
         is_file = found is not None and stat.S_ISREG(found.st_mode)
-        return (coded, found.st_size, found.st_mtime_ns) if found is not None and is_file else None
+        return (coded, found.st_size, modified_ns(found)) if found is not None and is_file else None
 
     def _unsettled(self, paths: Iterable[str], done: int) -> Iterator[str]:
         """Yield which paths are new, or hold something else than what was read there."""
@@ -202,13 +217,13 @@ class Ledger:
         found = os.stat(path)  # noqa: PTH116
         held = self.contents.read(place)
         if held is None:
-            return place in self.given_up(place, place + 1)
+            return self._is_given_up(place)
         fate = held.fate(path, found)
         if fate is not Fate.REPLACED:  # till it changes again
             kept = "update taken set size_bytes = ?, mtime_ns = ? where place = ?"
-            self._index.execute(kept, (found.st_size, found.st_mtime_ns, place))
-        if fate is Fate.SAME and held.mtime_ns != found.st_mtime_ns:
-            self.contents.write(place, replace(held, mtime_ns=found.st_mtime_ns))
+            self._index.execute(kept, (found.st_size, modified_ns(found), place))
+        if fate is Fate.SAME and held.mtime_ns != modified_ns(found):
+            self.contents.write(place, replace(held, mtime_ns=modified_ns(found)))
         if fate is Fate.GROWN and place < done and not has_grown:
             self._note(fate, place, path, len(self))
         return fate is Fate.REPLACED
@@ -221,21 +236,24 @@ class Ledger:
 
     def _moved(self) -> Iterator[tuple[str, int]]:
         """Yield which of the paths hold what lay elsewhere, and the positions of that."""
-        asked = self._index.execute("select * from asked where mtime_ns is not null order by path")
-        for some in _some(asked, _MANY):
-            gone: dict[tuple[int, int, int], list[int]] = {}
-            for place, held in self.contents.alike({(size, time_ns) for _, size, time_ns in some}):
-                if self._is_gone(place):
-                    known = (held.size_bytes, held.mtime_ns, held.whole)
-                    gone.setdefault(known, []).append(place)
-            wanted = {known[:2] for known in gone}
-            for coded, *kind in some if wanted else ():
-                path = os.fsdecode(coded)
-                with suppress(OSError):  # told as it is counted
-                    if tuple(kind) in wanted and (
-                        places := gone.get((*kind, checksum(path, kind[0])))
-                    ):
-                        yield path, places.pop(0)
+        ask = self._index.execute
+        ask("delete from gone")
+        kinds = ask("select distinct size_bytes, mtime_ns from asked where mtime_ns is not null")
+        for some in _some(kinds, _MANY):
+            gone = (
+                (held.size_bytes, held.mtime_ns, held.whole, place)
+                for place, held in self.contents.alike(set(some))
+                if self._is_gone(place)
+            )
+            self._index.executemany("insert into gone values (?, ?, ?, ?)", gone)
+        for coded, *kind in ask(_MAY_BE_MOVED):
+            path = os.fsdecode(coded)
+            with suppress(OSError):  # told as it is counted
+                held = *kind, checksum(path, kind[0])
+                place = self._one(_LEFT_THERE, *held)
+                if place is not None:
+                    ask(_TAKEN_UP, (*held, place))
+                    yield path, place
 
     def _rotated(self) -> Iterator[tuple[str, int]]:
         """Yield which of the paths hold what has grown elsewhere; of some bytes none is sure."""
@@ -253,10 +271,8 @@ class Ledger:
 
     def _is_gone(self, place: int) -> bool:
         """Return whether a file lies no longer where it lay."""
-        path = self._path(place)
-        coded = os.fsencode(path)
-        is_asked = self._one("select 1 from asked where path = ?", coded) is not None
-        return is_asked or self._at(coded) != place or not os.path.lexists(path)
+        coded = self._one(_WHERE_IT_LAY, place)
+        return coded is None or not os.path.lexists(coded)
 
     def _note(self, fate: Fate, place: int, path: str, taken: int) -> None:
         """Go by what became of a file from now on; it is told for good with others."""
@@ -297,8 +313,18 @@ class Ledger:
 
     def given_up(self, start: int = 0, end: int = sys.maxsize) -> dict[int, str]:
         """Return why files between two positions are given up, by their positions."""
-        told = self._given_up.read(lambda line: (line["position"], line["reason"]))
-        return {place: reason for place, reason in told if start <= place < end}
+        return {place: reason for place, reason in self._all_given_up() if start <= place < end}
+
+    def _all_given_up(self) -> Iterator[tuple[int, str]]:
+        return self._given_up.read(lambda line: (line["position"], line["reason"]))
+
+    def _is_given_up(self, place: int) -> bool:
+        found = stat_of(str(self._given_up.path))
+        if found is not None and found.st_size != self._given_up_bytes:
+            more = ((place,) for place, _ in self._all_given_up())
+            self._index.executemany("insert or ignore into given_up values (?)", more)
+            self._given_up_bytes = found.st_size
+        return self._one("select 1 from given_up where place = ?", place) is not None
 
     def give_up(self, reasons: Mapping[int, str]) -> None:
         """Give files up, durably: what is to be read from now on leaves them out."""
@@ -329,15 +355,17 @@ class Ledger:
         self._number += len(paths)
 
     def _between(self, start: int, end: int) -> Iterator[Admitted]:
-        for path, *told in self._index.execute(_TAKEN, (start, end)):
-            yield Admitted(os.fsdecode(path), *told)
+        with _room_for_index():
+            for path, *told in self._index.execute(_TAKEN, (start, end)):
+                yield Admitted(os.fsdecode(path), *told)
 
     def _each(self, paths: Iterable[str]) -> Iterator[tuple[str, _Lying | None]]:
         """Yield the paths, each with what was taken in there, or has been moved there since."""
         for some in _some(paths, _TOGETHER):
             coded = [os.fsencode(path) for path in some]
             asked = _LYING.format(", ".join("?" * len(coded)))
-            lying = {lies[0]: lies for lies in self._index.execute(asked, coded)}
+            with _room_for_index():
+                lying = {lies[0]: lies for lies in self._index.execute(asked, coded)}
             yield from zip(some, map(lying.get, coded), strict=True)
 
     def _path(self, place: int) -> str:
@@ -349,7 +377,8 @@ class Ledger:
         return place
 
     def _one(self, asked: str, *given: object) -> Any:
-        row = self._index.execute(asked, given).fetchone()
+        with _room_for_index():
+            row = self._index.execute(asked, given).fetchone()
         return None if row is None else row[0]
 
 
@@ -358,7 +387,7 @@ def _is_as_it_was(path: str, lies: _Lying) -> bool:
     if mtime_ns is None:
         return True
     found = os.stat(path)  # noqa: PTH116 - of a million, each object counts
-    return found.st_mtime_ns == mtime_ns and found.st_size == size_bytes
+    return modified_ns(found) == mtime_ns and found.st_size == size_bytes
 
 
 def _some(them: Iterable[_Line], most: int) -> Iterator[list[_Line]]:

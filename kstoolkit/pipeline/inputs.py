@@ -124,15 +124,15 @@ def readmit_files(folder: RunFolder, pattern: str) -> None:
 def schema_of(source: Files, folder: RunFolder, spark: SparkSession) -> str:
     """Return the columns that expressions may name, from the first files, as Spark's JSON.
 
-    Files that can't be read are judged later.
+    Files that can't be read are judged later; those without any column say nothing.
     """
     paths = listing(source, folder).first(_TRIED_FILES)
     if paths and format_of(paths[0], source.file_format) == "json":
-        seen = islice(_readable(first_lines, paths), _SEEN_FILES)
+        seen = islice(filter(None, _readable(first_lines, paths)), _SEEN_FILES)
         if lines := [line for each in seen for line in each]:
             return stream.json_schema(spark, lines).json()
     else:
-        kinds = _readable(lambda path: row_types(path, source.file_format), paths)
+        kinds = filter(len, _readable(lambda path: row_types(path, source.file_format), paths))
         if (types := next(kinds, None)) is not None:
             return str(from_arrow_schema(types).json())
     message = f"No file in {source.path!r} yet to see columns in."

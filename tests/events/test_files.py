@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kstoolkit.errors import ColumnError, InputError
+from kstoolkit.errors import ColumnError, InputError, UnreadableFile
+from kstoolkit.events import opening
 from kstoolkit.events.event import Columns, Judged, Limits
 from kstoolkit.events.files import (
     BROKEN,
@@ -177,6 +179,124 @@ def test_the_output_of_earlier_runs_is_no_input(tmp_path: Path) -> None:
         path.touch()
     assert list_files(str(tmp_path)) == [str(tmp_path / "a.json")]
     assert list_files(str(earlier)) == [str(earlier / "files.jsonl"), str(earlier / "run.json")]
+
+
+def test_a_glob_that_names_a_run_passes_it_over(tmp_path: Path) -> None:
+    made(tmp_path, "a.json", "earlier/run.json", "earlier/b.json", "earlier/checkpoint/c.json")
+    for pattern in ("*", "**", "**/*"):
+        assert listed(tmp_path / pattern, tmp_path) == ["a.json"]
+    assert listed(tmp_path / "earlier" / "*.json", tmp_path) == [
+        "earlier/b.json",
+        "earlier/run.json",
+    ]
+
+
+def test_a_link_to_a_folder_is_followed_where_a_glob_names_it(tmp_path: Path) -> None:
+    made(tmp_path, "in/a.json", "elsewhere/b.json")
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "in" / "one.json").symlink_to(tmp_path / "elsewhere" / "b.json")
+    assert listed(tmp_path / "in", tmp_path) == ["in/a.json", "in/one.json"]
+    for pattern in ("*", "**", "**/*"):
+        found = listed(tmp_path / "in" / pattern, tmp_path)
+        assert found == ["in/a.json", "in/link/b.json", "in/one.json"]
+
+
+@pytest.mark.parametrize("pattern", ["**/**/*.json", "**/x/**/*.json", "**/x/**"])
+def test_a_file_that_a_glob_names_in_two_ways_comes_once(tmp_path: Path, pattern: str) -> None:
+    made(tmp_path, "x/x/x/a.json", "x/b.json")
+    assert listed(tmp_path / pattern, tmp_path) == ["x/b.json", "x/x/x/a.json"]
+
+
+class Failing:
+    """What asks the system, which fails: of one folder's entries after some, so many times."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int, times: int) -> None:
+        self.after, self.times, self.scandir = after, times, os.scandir
+        monkeypatch.setattr(os, "scandir", self)
+        monkeypatch.setattr(opening, "_PAUSES", (0.0, 0.0, 0.0))
+
+    def __call__(self, folder: str) -> Failing:
+        self.number, self.lying = 0, self.scandir(folder)
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.lying.close()
+
+    def __iter__(self) -> Failing:
+        return self
+
+    def __next__(self) -> os.DirEntry[str]:
+        if self.number == self.after and self.times:
+            self.times -= 1
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self.number += 1
+        return next(self.lying)
+
+
+@pytest.mark.parametrize("after", [0, 7, 1_000, 1_500, 2_500])
+def test_a_folder_is_listed_again_after_the_system_failed_and_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    paths = made(tmp_path, *(f"{number:04}.json" for number in range(2_500)))
+    failing = Failing(monkeypatch, after, 3)
+    assert {*Listing(str(tmp_path))} == {*paths}
+    failing.times = 1_000
+    with pytest.raises(UnreadableFile, match="can't be listed: Input/output error"):
+        [*Listing(str(tmp_path))]
+    assert failing.times == 1_000 - 4
+
+
+def test_a_file_of_which_the_system_does_not_tell_at_once_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path, "a.json", "b.json", "c/d.json")
+    told, asked = os.stat, set[str]()
+
+    def stat_of(path: Any, **options: Any) -> os.stat_result:
+        if str(path) not in asked:
+            asked.add(str(path))
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return told(path, **options)
+
+    for pattern in ("*.json", "*", "b.json", "", "**"):
+        with monkeypatch.context() as failing:
+            failing.setattr(opening, "_PAUSES", (0.0,) * 9)
+            failing.setattr(os, "stat", stat_of)
+            found = listed(tmp_path / pattern, tmp_path)
+        asked.clear()
+        assert found == [
+            each
+            for each in ("a.json", "b.json", "c/d.json")
+            if pattern in {"*", "", "**", each} or (pattern == "*.json" and "/" not in each)
+        ]
+
+
+def test_a_folder_that_nobody_may_list_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path, "a.json", "locked/b.json")
+    locked, told, scandir = str(tmp_path / "locked"), os.stat, os.scandir
+
+    def refused(of: Any) -> None:
+        if str(of).startswith(locked):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(of))
+
+    def stat_of(path: Any, **options: Any) -> os.stat_result:
+        refused(path if str(path) != locked else "")
+        return told(path, **options)
+
+    def listed_in(folder: str) -> Any:
+        refused(folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(opening, "_PAUSES", (0.0,))
+    monkeypatch.setattr(os, "stat", stat_of)
+    monkeypatch.setattr(os, "scandir", listed_in)
+    with pytest.raises(UnreadableFile, match=r"/locked' can't be listed: Permission denied"):
+        [*Listing(str(tmp_path))]
 
 
 def test_an_empty_text_is_no_folder() -> None:

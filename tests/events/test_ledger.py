@@ -8,14 +8,20 @@ import sys
 import time
 from pathlib import Path
 from subprocess import run
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError, UnreadableFile
+from kstoolkit.events import ledger as ledger_module
+from kstoolkit.events.contents import Contents
 from kstoolkit.events.files import Listing
 from kstoolkit.events.ledger import JsonLines, Ledger, names_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def made(folder: Path, *names: str) -> list[str]:
@@ -227,3 +233,99 @@ def test_where_there_is_no_room_to_look_files_up_that_is_said(tmp_path: Path) ->
     assert "EnvironmentFault: Which files were taken in can't be looked up, for" in told.stderr
     assert "name another folder with TMPDIR" in told.stderr
     assert "sqlite3" not in told.stderr
+
+
+def test_where_there_is_no_more_room_later_that_is_said(tmp_path: Path) -> None:
+    log = tmp_path / "files.jsonl"
+    names = (f"/in/name-of-a-file-of-many-{at * 7_919 % 120_000:08}.json" for at in range(120_000))
+    lines = (json.dumps({"path": name, "size_bytes": 1, "admitted_ms": 1}) for name in names)
+    log.write_text("\n".join([*lines, ""]))  # in no order: all over the index is written
+    told = run([sys.executable, "-c", _FULL, str(log)], capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.split() == ["EnvironmentFault"] * 4
+
+
+_FULL = """
+import resource, signal, sys
+from kstoolkit.events.ledger import Ledger
+ledger, name = Ledger(sys.argv[1]), "/in/name-of-a-file-of-many-{:08}.json"
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20,) * 2)
+for ask in (ledger.size_bytes, lambda: ledger.entries(0, 200_000),
+            lambda: [*ledger], lambda: [*ledger.unknown(map(name.format, range(120_000)))]):
+    try:
+        ask()
+        print("told")
+    except Exception as error:
+        print(type(error).__name__)
+"""
+
+
+def test_a_time_that_no_64_bits_hold_is_one_like_others(tmp_path: Path) -> None:
+    (path,) = made(tmp_path, "a.json")
+    os.utime(path, ns=(10**19,) * 2)
+    ledger = Ledger(tmp_path / "out" / "files.jsonl")
+    assert ledger.admit([path]) == 1
+    ledger.contents.write(0, Contents.begun(path).ended(path, is_damaged=False))
+    again = Ledger(tmp_path / "out" / "files.jsonl")
+    assert again.admit([path]) == 0
+    assert again.has_all([path])
+    Path(path).write_text("{'other'}")
+    os.utime(path, ns=(10**19 + 7,) * 2)
+    assert again.admit([path]) == 1
+
+
+def test_of_files_alike_just_those_are_moved_that_hold_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_module, "_MANY", 4)
+    names, lying = [f"{number:02}.json" for number in range(40)], tmp_path / "in"
+    lying.mkdir()
+    for name in names:
+        (lying / name).write_text(f"[{name[:2]}]")  # of one size and time
+        os.utime(lying / name, ns=(7, 7))
+    ledger = Ledger(tmp_path / "out" / "files.jsonl")
+    ledger.admit(Listing(str(lying)))
+    for place, entry in enumerate(ledger.entries(0, 99)):
+        held = Contents.begun(entry.path).ended(entry.path, is_damaged=False)
+        ledger.contents.write(place, held)
+    is_gone, asked = Ledger._is_gone, list[int]()
+
+    def told_of(ledger: Ledger, place: int) -> bool:
+        asked.append(place)
+        return is_gone(ledger, place)
+
+    monkeypatch.setattr(Ledger, "_is_gone", told_of)
+    for name in names[:20]:
+        (lying / name).rename(lying / f"moved-{name}")
+    for name in names[20:]:
+        (lying / f"other-{name}").write_text(f"[x{name[1]}]")
+        os.utime(lying / f"other-{name}", ns=(7, 7))
+    assert ledger.admit(Listing(str(lying))) == 20
+    assert {entry.path for entry in ledger.entries(40, 99)} == {
+        str(lying / f"other-{name}") for name in names[20:]
+    }
+    assert sorted(asked) == [*range(40)]  # each once, however many are new
+
+
+def test_what_was_given_up_is_read_once_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = made(tmp_path, *(f"{number}.json" for number in range(50)))
+    ledger = Ledger(tmp_path / "out" / "files.jsonl")
+    ledger.admit(paths)
+    ledger.give_up(dict.fromkeys(range(25), "missing_file"))
+    for path in paths:
+        Path(path).write_text("{'more'}")
+    read, told = JsonLines.read, list[str]()
+
+    def told_of(lines: JsonLines, made: Any) -> Iterator[Any]:
+        told.append(lines.what)
+        return read(lines, made)
+
+    monkeypatch.setattr(JsonLines, "read", told_of)
+    assert ledger.admit(paths) == 25
+    assert told.count("list of files given up") == 1
+    assert ledger.admit(paths) == 0
+    ledger.give_up({30: "missing_file"})
+    assert ledger.admit(paths) == 1

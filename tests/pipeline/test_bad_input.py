@@ -147,6 +147,22 @@ def test_an_empty_file_among_others_is_no_event_and_no_dead_letter(tmp_path: Pat
     check_exact(done, [path])
 
 
+@pytest.mark.parametrize("ending", ["json", "csv"])
+def test_what_columns_expressions_may_name_is_seen_behind_files_that_are_empty(
+    tmp_path: Path, ending: str
+) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(5):
+        (tmp_path / "in" / f"{number}.{ending}").touch()
+    told = {"json": json.dumps(GOOD), "csv": "\n".join(map(",".join, (GOOD, GOOD.values())))}
+    (tmp_path / "in" / f"z.{ending}").write_text(told[ending] + "\n")
+    given = kst.files(tmp_path / "in", event_time="time", user="upper(user)", action="action")
+    done = kst.Pipeline(source=given, cascade=kst.Cascade("1 day"), buckets=1).run(
+        tmp_path / "out", progress=False
+    )
+    assert done.users()["user"].tolist() == ["ANN"]
+
+
 @pytest.mark.parametrize("name", ["a.json", "a.csv"])
 def test_nothing_but_empty_files_is_said_so(tmp_path: Path, name: str) -> None:
     (tmp_path / "in").mkdir()
