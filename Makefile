@@ -52,7 +52,8 @@ test: installed-for-tests chromium alertmanager jdk classes
 	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),$(TOGETHER) -m "not long")
 
 test-long: installed-for-tests chromium alertmanager jdk classes
-	$(BIN)/python -m pytest $(TOGETHER) -m "long or hypothesis" --hypothesis-profile=thorough
+	$(BIN)/python -m pytest $(TOGETHER) -m "(long or hypothesis) and not alone" --hypothesis-profile=thorough
+	$(BIN)/python -m pytest -m alone
 
 bench: installed-for-tests chromium
 	$(BIN)/python -m tests.benchmarks $(BENCH)

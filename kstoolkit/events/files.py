@@ -69,8 +69,8 @@ class Listing:
     over, as Spark does, unless the path or glob spells them out; and so are files in folders whose
     names say no known format, unless the format is given: how many, by their endings, is
     ``unread`` once all were asked for. Links to files count under their own names; links to folders
-    are followed where a glob names them. Output folders of runs are passed over, and so is what
-    lies in the folder ``without``, this run's own, unless the pattern begins in there.
+    are followed where a glob names them. Output folders of runs are passed over, but for files that
+    a glob names; all in the folder ``without``, this run's own, too, unless a pattern begins in it.
 
     Absolute paths come one by one, in no order; one may come twice where the system failed while a
     folder was listed. A missing single path is an InputError; a folder that nobody may

@@ -227,6 +227,7 @@ def has_caught_up(done: list[Taken]) -> bool:
 
 
 @pytest.mark.long
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.kafka
