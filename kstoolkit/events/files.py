@@ -53,7 +53,7 @@ from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from kstoolkit.events.event import Columns, Judged
 
@@ -68,9 +68,10 @@ class Listing:
     Folders are searched to the bottom. Names that begin with a dot or an underscore are passed
     over, as Spark does, unless the path or glob spells them out; and so are files in folders whose
     names say no known format, unless the format is given: how many, by their endings, is
-    ``unread`` once all were asked for. Links to files count under their own names; links to folders
-    are followed where a glob names them. Output folders of runs are passed over, but for files that
-    a glob names; all in the folder ``without``, this run's own, too, unless a pattern begins in it.
+    ``unread`` once all were asked for. Links to files count under their own names. A link to a
+    folder is followed where a glob names it, but no folder that it lies in: ``in/**`` names ``in``.
+    Output folders of runs are passed over, but for files that a glob names; and so is what lies in
+    the folder ``without``, this run's own, unless the pattern begins in there.
 
     Absolute paths come one by one, in no order; one may come twice where the system failed while a
     folder was listed. A missing single path is an InputError; a folder that nobody may
@@ -137,9 +138,11 @@ def _found(pattern: str, file_format: str | None) -> Iterator[list[str]]:
             return
         message = f"No such file or folder: {pattern!r}."
         raise InputError(message, hint="Check the path; a pattern needs quotes in the shell.")
-    if _is_a(stat.S_ISREG, pattern):
+    if stat.S_ISREG(_mode(whole)):
         format_of(pattern, file_format)
-    yield from _walk(whole)
+        yield [whole]
+    else:
+        yield from _walk(whole)
 
 
 def _matching(pattern: str) -> Iterator[list[str]]:
@@ -148,34 +151,35 @@ def _matching(pattern: str) -> Iterator[list[str]]:
     names = iglob(pattern, recursive=True)  # noqa: PTH207 - Path's takes no absolute pattern
     for name in names if pattern.count("**") < _TWICE else dict.fromkeys(names):
         path = os.path.abspath(name)  # noqa: PTH100
-        if _hidden_parts(name) > spelt_out:
-            continue
-        if not walked.isdisjoint(map(str, Path(path).parents)) and not (
-            os.path.islink(path) and _is_a(stat.S_ISDIR, path)  # noqa: PTH114
-        ):
+        if _hidden_parts(name) > spelt_out or not walked.isdisjoint(map(str, Path(path).parents)):
             continue  # a folder is named before what lies in it
-        if _is_a(stat.S_ISDIR, path):
+        mode = _mode(path)
+        if stat.S_ISREG(mode):
+            yield [path]
+        elif stat.S_ISDIR(mode):
             walked.add(path)
-            if _is_of_a_run(path):
-                continue
-        yield from _walk(path)
+            if not _is_of_a_run(path):
+                yield from _walk(path)
 
 
 def _hidden_parts(path: str) -> int:
     return sum(part.startswith((".", "_")) for part in Path(path).parts)
 
 
-def _is_a(kind: Callable[[int], bool], path: str) -> bool:
-    """Return whether something lies at a path, and is of a kind."""
-    found = stat_of(path)
-    return found is not None and kind(found.st_mode)
+def _mode(path: str) -> int:
+    """Return what kind of thing lies at a path; 0 if nothing does.
+
+    What the system does not tell counts as a file: whoever takes it in says so.
+    """
+    try:
+        found = stat_of(path)
+    except UnreadableFile:
+        return stat.S_IFREG
+    return 0 if found is None else found.st_mode
 
 
-def _walk(path: str) -> Iterator[list[str]]:
-    if _is_a(stat.S_ISREG, path):
-        yield [path]
-        return
-    for entries in _entries(path):
+def _walk(folder: str) -> Iterator[list[str]]:
+    for entries in _entries(folder):
         shown = [each for each in entries if not each.name.startswith((".", "_"))]
         is_folder = [*map(_is_folder, shown)]
         yield [each.path for each, is_one in zip(shown, is_folder, strict=True) if not is_one]

@@ -195,10 +195,30 @@ def test_a_link_to_a_folder_is_followed_where_a_glob_names_it(tmp_path: Path) ->
     made(tmp_path, "in/a.json", "elsewhere/b.json")
     (tmp_path / "in" / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "in" / "one.json").symlink_to(tmp_path / "elsewhere" / "b.json")
-    assert listed(tmp_path / "in", tmp_path) == ["in/a.json", "in/one.json"]
-    for pattern in ("*", "**", "**/*"):
+    (tmp_path / "elsewhere" / "circle").symlink_to(tmp_path / "elsewhere")
+    for pattern in ("", "**"):  # which names the folder in which the link lies
+        assert listed(tmp_path / "in" / pattern, tmp_path) == ["in/a.json", "in/one.json"]
+    for pattern in ("*", "**/*"):
         found = listed(tmp_path / "in" / pattern, tmp_path)
         assert found == ["in/a.json", "in/link/b.json", "in/one.json"]
+
+
+def test_of_what_the_system_does_not_tell_whoever_takes_it_in_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "_PAUSES", (0.0,))
+    made(tmp_path, "in/a.json")
+    loop = tmp_path / "in" / "loop.json"
+    loop.symlink_to(loop)
+    for pattern in ("", "*.json", "**"):
+        assert listed(tmp_path / "in" / pattern, tmp_path) == ["in/a.json", "in/loop.json"]
+
+
+def test_a_link_to_what_it_lies_in_is_not_followed_for_ever(tmp_path: Path) -> None:
+    made(tmp_path, "in/a.json", "in/b/c.json")
+    (tmp_path / "in" / "b" / "circle").symlink_to(tmp_path / "in")
+    for pattern in ("", "*", "**", "**/*"):
+        assert listed(tmp_path / "in" / pattern, tmp_path) == ["in/a.json", "in/b/c.json"]
 
 
 @pytest.mark.parametrize("pattern", ["**/**/*.json", "**/x/**/*.json", "**/x/**"])
