@@ -138,6 +138,9 @@ _MANY_ROWS = 256
 _STRETCH = 28
 """Of so many steps of the grid cells are taken up at once, and then let go if they are old."""
 
+_AT_ONCE = 1 << 15
+"""Looks at peers are added up together, up to about so many cells: of few, each costs as much."""
+
 _LARGE, _SHARE, _MOST_BESIDE = 4096, 8, 16
 """From how many cells on a block has others beside it, up to what share of them, how often."""
 
@@ -347,6 +350,21 @@ class Closed:
     newcomers: pa.Table
 
 
+class _Look(NamedTuple):
+    """What one look at peers has seen, one a row: actions, and windows, sum and sum of squares.
+
+    Of ``some`` rows it takes their ``past`` to tell the rhythm; the others have none. ``seldom``
+    are those with an event or two, none where these are among the rows.
+    """
+
+    at_ms: int
+    action: Integers
+    history: tuple[Integers, Integers, Floats]
+    some: Integers
+    past: Past
+    seldom: Floats
+
+
 @dataclass(slots=True)
 class _Told:
     """What the windows told so far that are being closed; their peers were looked at until then.
@@ -360,6 +378,7 @@ class _Told:
     is_elsewhere: bool = True
     taught: Flags = field(default_factory=lambda: np.zeros(0, bool))
     settled: Flags = field(default_factory=lambda: np.zeros(0, bool))
+    looks: list[_Look] = field(default_factory=list)
     moments: list[Moments] = field(default_factory=list)
     facts: list[pa.Table] = field(default_factory=lambda: [FACTS_SCHEMA.empty_table()])
     lasting: list[pa.Table] = field(default_factory=lambda: [LASTING_SCHEMA.empty_table()])
@@ -546,6 +565,7 @@ class Baselines:
                 self._forget_before(end_ms)
         if until_ms < _FOREVER:
             self._look(told, until_ms)
+        self._add_up(told)
         self._forget_before(until_ms)
         material = _beside(counts, history).filter(pa.array(count >= floor))
         return told.closed(material, self.cells.actions)
@@ -697,10 +717,12 @@ class Baselines:
             often = cells.last_ms >= since_ms
             if seldom.is_worth_it:
                 often &= cells.total > TOO_FEW
-            found = self._moments_of(np.flatnonzero(often), at, told.settled)
-            if seldom.is_worth_it:
-                found = found.beside(seldom.moments(at, since_ms))
-            told.moments += [found, moments_of_firsts(at, self.firsts)]
+            seen = self._seen(np.flatnonzero(often), at, told.settled, seldom.seen(at, since_ms))
+            told.looks.append(seen)
+            told.moments.append(moments_of_firsts(at, self.firsts))
+            sizes = len(seen.action), seen.seldom.size // 8, len(cells.actions) * 8
+            if len(told.looks) * max(sizes) >= _AT_ONCE:
+                self._add_up(told)
 
     def _seldom(self, told: _Told, at_ms: int, since_ms: int) -> Seldom:
         """Return the cells with an event or two, as they have learnt by then."""
@@ -716,18 +738,38 @@ class Baselines:
         told.taught[:] = False
         return seldom
 
-    def _moments_of(self, cell: Integers, at: int, settled: Flags) -> Moments:
-        """Return what cells add to moments; ``settled`` are those that are shown no rhythm."""
+    def _seen(self, cell: Integers, at: int, settled: Flags, seldom: Floats) -> _Look:
+        """Return what a look sees; ``settled`` are those that are shown no rhythm."""
         cells = self.cells
         n = self._windows({name: getattr(cells, name)[cell] for name in _AGES}, at)
-        rhythm = np.zeros(len(cell), complex)
+        total, some = cells.total[cell], cell[:0]
         if self.size_ms > 0:
-            some = np.flatnonzero(~settled[cell] & (cells.total[cell] > TOO_FEW))
-            past = cells.told(cell[some])
-            rhythm[some] = self._rhythm(past, n[some])
-            settled[cell[some]] = self._is_settled(past, n[some])
-        history = n, cells.total[cell], cells.squares[cell]
-        return moments_of(at, cells.action_of(cell), history, rhythm)
+            some = np.flatnonzero(~settled[cell] & (total > TOO_FEW))
+            is_settled = self._is_settled(cells.told(cell[some]), n[some])
+            settled[cell[some]] = is_settled
+            some = some[~is_settled]
+        history = n, total, cells.squares[cell]
+        return _Look(at, cells.action_of(cell), history, some, cells.told(cell[some]), seldom)
+
+    def _add_up(self, told: _Told) -> None:
+        """Add up what was seen, all looks in one go: each of their actions is one of its own."""
+        looks, told.looks = told.looks, []
+        if not looks:
+            return
+        begins, actions = np.cumsum([0, *(len(each.action) for each in looks)]), self.cells.actions
+        number = np.repeat(np.arange(len(looks)), np.diff(begins))
+        action = np.concatenate([each.action for each in looks]) + number * len(actions)
+        n, total, squares = map(np.concatenate, zip(*(each.history for each in looks), strict=True))
+        some = np.concatenate([each.some + at for each, at in zip(looks, begins, strict=False)])
+        past = {name: np.concatenate([each.past[name] for each in looks]) for name in _TOLD}
+        rhythm = np.zeros(len(action), complex)
+        rhythm[some] = self._rhythm(past, n[some])
+        found = moments_of(0, action, (n, total, squares), rhythm)
+        if self.seldom:
+            seldom = self.seldom.moments([each.seldom for each in looks], len(actions))
+            found = found.beside(seldom)
+        at = np.array([each.at_ms for each in looks])[found.action // len(actions)]
+        told.moments.append(found._replace(start_ms=at, action=found.action % len(actions)))
 
     def _windows(self, past: Past, until_ms: int | Integers) -> Integers:
         """Return how many windows of history cells have by then."""

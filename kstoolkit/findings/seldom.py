@@ -18,6 +18,8 @@ from kstoolkit.findings.peers import Moments, moments_of
 from kstoolkit.findings.rhythm import TOO_FEW
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from kstoolkit.findings.peers import Floats, Integers
@@ -100,22 +102,36 @@ class Seldom:
         self._place[cell] = self._places(cell)
         np.add.at(self._many, self._place[cell], 1)
 
-    def moments(self, at_ms: int, since_ms: int) -> Moments:
-        """Return what they add by then, but for those that nothing was added to since a time."""
+    def seen(self, at_ms: int, since_ms: int) -> Floats:
+        """Return how many there are by then, but for those that nothing was added to since a time.
+
+        By action and by what they had, a row has those with most windows first, with one last.
+        There are no rows where it is not worth it.
+        """
+        if not self.is_worth_it:
+            return np.empty((0, len(_HAD), 0))
         left = int(np.searchsorted(self._last_ms, since_ms))
         leaving, self._left = self._leaving[self._left : left], left
         self._drop(leaving[self.cells.last_ms[leaving] < since_ms])
-        passed, table = self._passed(at_ms), self.table
         many = self._many.reshape(-1, len(_HAD), self._width)
+        return many[:, :, : self._passed(at_ms)].copy()
+
+    def moments(self, seen: Sequence[Floats], actions: int) -> Moments:
+        """Return what they add to looks that have seen so many: each look's actions are its own."""
+        table, widest = self.table, max(each.shape[-1] for each in seen)
+        actions *= widest > 0
+        many = np.zeros((len(seen) * actions, len(_HAD), widest))
+        for number, each in enumerate(seen):
+            first = number * actions
+            many[first : first + len(each), :, widest - each.shape[-1] :] = each
         sums = np.zeros((table.octaves, len(many), table.terms))
         for had, octave, longest, least in table.parts:
-            if least <= passed:
-                most = min(longest, passed)
-                of_cells = many[:, had, passed - most : passed - least + 1]
+            if least <= widest:
+                most = min(longest, widest)
+                of_cells = many[:, had, widest - most : widest - least + 1]
                 sums[octave] += of_cells @ table.of(had, most, least)
         found, action = np.nonzero(sums[:, :, 0])
-        at = np.full(len(found), at_ms)
-        return Moments(at, action, found + table.lowest, sums[found, action].T)
+        return Moments(found * 0, action, found + table.lowest, sums[found, action].T)
 
 
 class _ByWindows(NamedTuple):

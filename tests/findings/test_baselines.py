@@ -235,15 +235,21 @@ def split_counts(draw: st.DrawFn) -> tuple[tuple[int, int], list[Row], list[int]
     return kind, rows, [*sorted(cuts), end]
 
 
-@given(split_counts(), st.sampled_from([0, 1 << 40]), st.sampled_from([1, 28]))
+@given(
+    case=split_counts(),
+    many_places=st.sampled_from([0, 1 << 40]),
+    stretch=st.sampled_from([1, 28]),
+    at_once=st.sampled_from([1, 200, 1 << 15]),
+)
 def test_closing_in_one_call_is_the_definition(
-    case: tuple[tuple[int, int], list[Row], list[int]], many_places: int, stretch: int
+    case: tuple[tuple[int, int], list[Row], list[int]], many_places: int, stretch: int, at_once: int
 ) -> None:
     kind, rows, cuts = case
     baselines, oracle = Baselines.empty(*kind), Oracle(*kind)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("kstoolkit.findings.seldom._MANY_PLACES", many_places)
         patched.setattr("kstoolkit.findings.baselines._STRETCH", stretch)
+        patched.setattr("kstoolkit.findings.baselines._AT_ONCE", at_once)
         closed = baselines.close(counted(rows, kind[1]), cuts[-1] * kind[1])
     oracle.close(rows, cuts[-1])
     check(oracle, [closed], baselines)

@@ -68,15 +68,20 @@ def test_they_add_what_each_of_them_does_whenever_it_is_asked(
         taught(baselines, rows, 901)
         seldom = Seldom(baselines.cells, 0 if is_session else HOUR_MS, span(3_000), None)
     assume(seldom.is_worth_it)
-    at = 901
+    at, seen, right = 901, [], []
     for hours in passing:
         at += hours
         at_ms, since_ms = at * HOUR_MS, (at - 672) * HOUR_MS
-        found = told(seldom.moments(at_ms, since_ms))
-        expected = told(one_by_one(baselines, at_ms, since_ms, is_session=is_session))
-        assert found.keys() == expected.keys()
+        seen.append(seldom.seen(at_ms, since_ms))
+        right.append(told(one_by_one(baselines, at_ms, since_ms, is_session=is_session)))
+    found = told(seldom.moments(seen, len(ACTIONS)))
+    assert {key[0] // len(ACTIONS) for key in found} <= set(range(len(seen)))
+    for number, expected in enumerate(right):
+        first = number * len(ACTIONS)
+        mine = {(key[0] - first, key[1]) for key in found if key[0] // len(ACTIONS) == number}
+        assert mine == expected.keys()
         for key, sums in expected.items():
-            assert found[key] == pytest.approx(sums, rel=1e-9, abs=1e-12)
+            assert found[key[0] + first, key[1]] == pytest.approx(sums, rel=1e-9, abs=1e-12)
 
 
 @given(ROWS, ROWS)
@@ -95,7 +100,7 @@ def test_what_cells_learn_counts_from_then_on(rows: list[Row], later: list[Row])
     seldom.learn(np.flatnonzero(cells.last_ms > 0))
     at_ms = 651 * HOUR_MS
     expected = told(one_by_one(baselines, at_ms, 0, is_session=False))
-    found = told(seldom.moments(at_ms, 0))
+    found = told(seldom.moments([seldom.seen(at_ms, 0)], len(ACTIONS)))
     assert found.keys() == expected.keys()
     for key, sums in expected.items():
         assert found[key] == pytest.approx(sums, rel=1e-9, abs=1e-12)
