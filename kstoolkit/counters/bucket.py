@@ -68,7 +68,7 @@ WINDOWS_PER_SEGMENT = 60
 _LARGE, _SHARE, _MOST_BESIDE = 4096, 8, 16
 """From how many counters on a segment has others beside it, up to what share of them, how often."""
 
-_WIDE, _SMALL, _LONGEST_ROW = 4, 1024, 128
+_WIDE, _SMALL, _LONGEST_ROW = 4, 32_768, 128
 """What comes for more segments at once that are not held has several in a row share a block.
 
 Up to so many counters are in one, and so many segments."""
@@ -227,7 +227,7 @@ class Segments(Held[Counters]):
 
     def _put(self, place: Place, now: Counters, number: int) -> None:
         """Write what is at a place, in so many blocks; each segment apart once it is much."""
-        is_much = place.segments > 1 and len(now) >= _LARGE
+        is_much = place.segments > 1 and len(now) >= 2 * _SMALL
         self._delete(place, range(0 if is_much else 1, number))
         parts = now.by_segment(self.length_ms) if is_much else [(place.start_ms, now)]
         for start_ms, part in parts:

@@ -226,15 +226,18 @@ class Cells:
         """Return the action's place of some cells."""
         return self.key[cell] & _ACTION_MASK
 
-    def locate(self, user: pa.ChunkedArray, action: pa.ChunkedArray) -> Integers:
-        """Return the cell of each row; a (user, action) that is new becomes one."""
+    def keys(self, user: pa.ChunkedArray, action: pa.ChunkedArray) -> Integers:
+        """Return the key of each row, until :meth:`prune`; who or what is new gets a place."""
         self.users, user_place = _extend(self.users, user)
         self.actions, action_place = _extend(self.actions, action)
-        wanted = user_place << _ACTION_BITS | action_place
-        found = places(self.key, wanted)
+        return user_place << _ACTION_BITS | action_place
+
+    def locate(self, key: Integers) -> Integers:
+        """Return the cell of each key; one that is new becomes a cell."""
+        found = places(self.key, key)
         if np.any(found < 0):
-            self._insert(np.unique(wanted[found < 0]))
-            found = np.searchsorted(self.key, wanted)
+            self._insert(np.unique(key[found < 0]))
+            found = np.searchsorted(self.key, key)
         return found
 
     def known(self, user: pa.ChunkedArray, action: pa.ChunkedArray) -> Integers:
@@ -254,10 +257,13 @@ class Cells:
         self.watched = np.concatenate([self.watched, watched], axis=1)[:, order]
 
     def keep(self, rows: Flags) -> None:
-        """Forget all other cells, and the users that only they had."""
+        """Forget all other cells."""
         for name in _COLUMNS:
             setattr(self, name, getattr(self, name)[rows])
         self.watched = self.watched[:, rows]
+
+    def prune(self) -> None:
+        """Forget the users that have no cell."""
         self.users, user = encoded(pa.DictionaryArray.from_arrays(self.user, self.users))
         self.key = user << _ACTION_BITS | self.action_of(slice(None))
 
@@ -275,13 +281,15 @@ class Cells:
         at_most = (np.floor(_MOST_OF_SECOND * second) + _MOST_BESIDES).astype(np.int64)
         held = np.minimum(count, at_most)
         cosine, sine = held * at.wave.real, held * at.wave.imag
-        for half, chosen in (("even", ~at.is_odd), ("odd", at.is_odd)):
-            some = chosen.nonzero()[0]
-            if len(some):
-                getattr(self, f"{half}_cosine")[cell[some]] += cosine[some]
-                getattr(self, f"{half}_sine")[cell[some]] += sine[some]
+        odd = np.count_nonzero(at.is_odd)
+        halves: dict[str, Flags | slice] = {"even": ~at.is_odd, "odd": at.is_odd}
+        if odd in {0, len(cell)}:  # as a rule all are of one day
+            halves = {"odd" if odd else "even": slice(None)}
+        for half, some in halves.items():
+            getattr(self, f"{half}_cosine")[cell[some]] += cosine[some]
+            getattr(self, f"{half}_sine")[cell[some]] += sine[some]
         self.total[cell] = past["total"] + held
-        self.squares[cell] = past["squares"] + held.astype(np.float64) ** 2
+        self.squares[cell] = past["squares"] + np.square(held, dtype=np.float64)
         self.learnt[cell] = past["learnt"] + 1
         self.first_ms[cell] = np.minimum(past["first_ms"], at.start_ms)
         self.last_ms[cell] = at.start_ms
@@ -338,7 +346,7 @@ class Closed:
     ``material`` are their counts from a floor on, in the order given, each beside what was known of
     its cell when the window began: ``window_start_ms``, ``user``, ``action``, ``count``,
     ``n``, ``sum``, ``sum_of_squares``, ``second`` (its second-highest window, aged), ``cosine`` and
-    ``sine`` (its rhythm). ``moments`` and ``facts`` have the columns that
+    ``sine`` (its rhythm). ``moments``, yet to be added up, and ``facts`` have the columns that
     :mod:`~kstoolkit.findings.peers` tells; ``lasting`` and ``newcomers``, those that
     :mod:`~kstoolkit.findings.lasting` does, are what is watched.
     """
@@ -515,19 +523,21 @@ class Baselines:
         if self.held is None:
             self.cells.actions = later[-1].cells.actions  # which begin with these
         told = pa.concat_tables(each.cells.to_table() for each in later)
-        cell = self.cells.locate(told["user"], told["action"])
+        cell = self.cells.locate(self.cells.keys(told["user"], told["action"]))
         for name in _COLUMNS.keys() - {"key"}:
             getattr(self.cells, name)[cell] = told[name].to_numpy()
         for row, name in zip(self.cells.watched, _WATCHED, strict=False):
             row[cell] = told[name].to_numpy()
-        self._forget_before(later[-1].closed_ms)
+        if self._forget_before(later[-1].closed_ms):
+            self.cells.prune()
 
-    def _forget_before(self, until_ms: int) -> None:
-        """Forget the cells that nothing was added to for too long by then."""
+    def _forget_before(self, until_ms: int) -> bool:
+        """Forget the cells that nothing was added to for too long by then; return if there were."""
         self.closed_ms = until_ms
         stays = self.cells.last_ms >= until_ms - self._remembered_ms
         if not stays.all():
             self.cells.keep(stays)
+        return len(stays) > len(self.cells)
 
     def encode(self, some: Integers | None = None) -> bytes:
         """Return the bytes of :mod:`~kstoolkit.findings.baselines`, of some cells or of all.
@@ -550,23 +560,23 @@ class Baselines:
         returned. Of windows after the last there is nothing to tell where ``until_ms`` is for ever.
         """
         start, count = integers(counts, "window_start_ms"), integers(counts, "count")
-        names, history = self._names(counts), np.zeros((len(_HISTORY), len(start)))
-        told = _Told(self.closed_ms, until_ms)
+        key, history = self.cells.keys(*self._names(counts)), np.zeros((len(_HISTORY), len(start)))
+        told, forgot = _Told(self.closed_ms, until_ms), False
         for end_ms, rows in _in_stretches(start, grid_ms(self.every_ms) * _STRETCH, until_ms):
-            is_all = len(rows) == len(start)
-            some = names if is_all else [each.take(pa.array(rows)) for each in names]
-            cell = self.cells.locate(*some)
+            cell = self.cells.locate(key[rows])
             self.firsts, told.is_elsewhere = self._firsts(), True
             told.settled, told.taught = np.zeros((2, len(self.cells)), bool)
             order, known = self._teach(cell, start[rows], count[rows], told)
             history[:, rows[order]] = known
             if end_ms < until_ms:
                 self._look(told, end_ms)
-                self._forget_before(end_ms)
+                forgot |= self._forget_before(end_ms)
         if until_ms < _FOREVER:
             self._look(told, until_ms)
-        self._add_up(told)
-        self._forget_before(until_ms)
+        if told.looks:
+            self._add_up(told)
+        if self._forget_before(until_ms) or forgot:
+            self.cells.prune()
         material = _beside(counts, history).filter(pa.array(count >= floor))
         return told.closed(material, self.cells.actions)
 
@@ -754,8 +764,6 @@ class Baselines:
     def _add_up(self, told: _Told) -> None:
         """Add up what was seen, all looks in one go: each of their actions is one of its own."""
         looks, told.looks = told.looks, []
-        if not looks:
-            return
         begins, actions = np.cumsum([0, *(len(each.action) for each in looks)]), self.cells.actions
         number = np.repeat(np.arange(len(looks)), np.diff(begins))
         action = np.concatenate([each.action for each in looks]) + number * len(actions)
@@ -764,12 +772,13 @@ class Baselines:
         past = {name: np.concatenate([each.past[name] for each in looks]) for name in _TOLD}
         rhythm = np.zeros(len(action), complex)
         rhythm[some] = self._rhythm(past, n[some])
-        found = moments_of(0, action, (n, total, squares), rhythm)
+        found = [moments_of(0, action, (n, total, squares), rhythm)]
         if self.seldom:
-            seldom = self.seldom.moments([each.seldom for each in looks], len(actions))
-            found = found.beside(seldom)
-        at = np.array([each.at_ms for each in looks])[found.action // len(actions)]
-        told.moments.append(found._replace(start_ms=at, action=found.action % len(actions)))
+            found.append(self.seldom.moments([each.seldom for each in looks], len(actions)))
+        at_ms = np.array([each.at_ms for each in looks])
+        for each in found:
+            number, action = np.divmod(each.action, len(actions))
+            told.moments.append(each._replace(start_ms=at_ms[number], action=action))
 
     def _windows(self, past: Past, until_ms: int | Integers) -> Integers:
         """Return how many windows of history cells have by then."""
@@ -869,19 +878,26 @@ def _in_turns(
     if not len(which):
         return which, []
     if len(which) < _MANY_ROWS * len(starts):
-        span = np.searchsorted(starts, starts // grid * grid)[which]
-        order = np.lexsort((which, cell, span))
-        place = np.arange(len(which))
-        turn = place - np.maximum.accumulate(np.where(_begins(span[order], cell[order]), place, 0))
-        again = np.lexsort((turn, span[order]))
-        order, turn = order[again], turn[again]
-    else:  # short integers are sorted by their digits
-        short = which.astype(np.uint16) if len(starts) < 1 << 16 else which
-        span, order, turn = which, np.argsort(short, kind="stable"), which * 0
-    begins = np.flatnonzero(_begins(span[order], turn))
+        step = (starts // grid - starts[0] // grid)[which]  # 28 at most: no key below overflows
+        order = np.argsort((step * (cell.max() + 1) + cell) * len(starts) + which)
+        step, place = step[order], np.arange(len(which))
+        turn = place - np.maximum.accumulate(np.where(_begins(step, cell[order]), place, 0))
+        span = step * (turn.max() + 1) + turn
+        again = _in_order(span)
+        order, span = order[again], span[again]
+        starts = starts[np.searchsorted(starts, starts // grid * grid)]
+    else:
+        order = _in_order(which)
+        span = which[order]
+    begins = np.flatnonzero(_begins(span))
     ends = np.append(begins[1:], len(order))
-    spans = starts[span[order[begins]]].tolist()
+    spans = starts[which[order[begins]]].tolist()
     return order, [*zip(spans, map(slice, begins, ends), strict=True)]
+
+
+def _in_order(number: Integers) -> Integers:
+    """Return the order of numbers from 0 on; short integers are sorted by their digits."""
+    return np.argsort(number.astype(np.uint16) if number.max() < 1 << 16 else number, kind="stable")
 
 
 def _begins(*keys: Integers) -> Flags:

@@ -96,7 +96,7 @@ class Calibration:
         """
         seen_enough = self.seen >= _FEWEST_SEEN
         worth = np.where(seen_enough[history] | (history >= KNOWN), told, 0)
-        for kind in np.flatnonzero(seen_enough):
+        for kind in np.intersect1d(np.flatnonzero(seen_enough), history):
             tail = np.maximum(np.cumsum(self.counts[kind][::-1])[::-1] / self.seen[kind], _NOTHING)
             first = max(int(np.argmax(tail <= _KNOWN_BELOW)), BINS_PER_DECADE)
             begin, rows = first / BINS_PER_DECADE, history == kind
@@ -272,11 +272,16 @@ class Everyone:
         history, start = (integers(candidates, name) for name in ("history", "slot_ms"))
         worth, earlier = np.zeros(len(start)), np.full(len(start), -np.inf)
         before = pc.less(self.facts["window_start_ms"], until_ms)
+        slot = np.where(is_open, _NEVER, start)
+        order = np.argsort(slot, kind="stable")
+        slot = slot[order]
         for at, counts, seen, age in self._windows(self.facts.filter(before), surprises):
-            rows = ~is_open & (start == at)
-            if rows.any():
+            begin, end = np.searchsorted(slot, [at, at + 1])
+            rows = order[begin:end]
+            if len(rows):
                 worth[rows] = self.calibration.surprise(surprise[rows], history[rows])
-                rows &= was >= 1  # less is told of nobody
+                rows = rows[was[rows] >= 1]  # less is told of nobody
+            if len(rows):
                 earlier[rows] = self.calibration.surprise(was[rows], history[rows])
             self.calibration.learn(counts, seen, age)
             self.judged_ms = at

@@ -541,11 +541,6 @@ class Findings(Viewed, Sequence[Finding]):
         told = (self.table.schema.metadata or {}).get(_UNJUDGED)
         return None if told is None else int(told)
 
-    def of_view(self, by: tuple[str, ...] | None) -> pa.Table:
-        """Return those of rules that look at these parts of an action, as a table."""
-        told = self.table["by"]
-        return self.table.filter(told.is_null() if by is None else pc.equal(told, json.dumps(by)))
-
     @property
     def in_words(self) -> pa.ChunkedArray:
         """What each finding is of, for people: see :attr:`Finding.what`."""

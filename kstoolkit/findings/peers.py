@@ -243,20 +243,6 @@ class Moments(NamedTuple):
     octave: Integers
     sums: Floats
 
-    def beside(self, others: Moments) -> Moments:
-        """Return the sums of both, at one time."""
-        action, octave = (np.append(*each) for each in zip(self[1:3], others[1:3], strict=True))
-        lowest = int(octave.min(initial=0))
-        octaves = int(octave.max(initial=0)) - lowest + 1
-        row = action * octaves + octave - lowest
-        group = np.flatnonzero(np.bincount(row))
-        sums = [
-            np.bincount(row, np.append(*each))[group]
-            for each in zip(self.sums, others.sums, strict=True)
-        ]
-        at = np.append(self.start_ms, others.start_ms)[: len(group)]
-        return Moments(at, group // octaves, group % octaves + lowest, np.array(sums))
-
 
 _FIRSTS = 1 << 40
 

@@ -347,7 +347,7 @@ class Expectation:
     def _tail_bounds(self, x: Floats) -> tuple[Floats, Floats]:
         """Return what :meth:`log_tail` is at least and at most."""
         low, high = tail_bounds(x, self.mean, self.variance)
-        rows = np.flatnonzero(self.dispersion > 0)
+        rows = np.flatnonzero((self.dispersion > 0) & (low < _RARE))  # no others are averaged
         bounds = tail_bounds(x[rows], *self.take(rows).at_nodes())
         low[rows], averaged = np.minimum(_average(bounds[0]), _RARE), _average(bounds[1])
         high[rows] = np.where(high[rows] < _RARE, averaged, np.maximum(high[rows], averaged))

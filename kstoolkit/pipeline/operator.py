@@ -74,7 +74,7 @@ class _Kept(NamedTuple):
 _KEPT: dict[str, _Kept] = {}
 _STAMP, _OWNER = re.compile("stamp/[0-9a-f]{32}/[0-9a-f]{32}"), len("stamp/") + 32
 _MOST_KEPT_BYTES = 128 << 20
-_WORTH_A_LOOK = 1 << 16
+_WORTH_A_LOOK = 1 << 18
 """With so many counters, looking a bucket's users up by name costs little beside the rest."""
 
 

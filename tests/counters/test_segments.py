@@ -119,11 +119,13 @@ def test_what_comes_for_many_segments_at_once_shares_blocks_until_it_is_much(
     assert len(blocks) == -(-8_760 // 128)
     assert sum(segments.at(each).total for each in segments.places()) == 8_760
     one = next(iter(blocks))
-    segments.add(counted([(f"user{n}", 0, "x") for n in range(5_000)]))
     assert one == "counts/0/0x128"
+    segments.add(counted([(f"user{n}", 0, "x") for n in range(50_000)]))
+    assert one in blocks
+    segments.add(counted([(f"other{n}", 0, "x") for n in range(50_000)]))
     assert one not in blocks
     assert len(blocks) == -(-8_760 // 128) - 1 + 128
-    assert segments.at(Place(0)).total == 5_001
+    assert segments.at(Place(0)).total == 100_001
 
 
 def test_what_is_written_follows_what_came_until_it_is_an_eighth_of_what_is_held(
