@@ -346,7 +346,7 @@ class Closed:
     ``material`` are their counts from a floor on, in the order given, each beside what was known of
     its cell when the window began: ``window_start_ms``, ``user``, ``action``, ``count``,
     ``n``, ``sum``, ``sum_of_squares``, ``second`` (its second-highest window, aged), ``cosine`` and
-    ``sine`` (its rhythm). ``moments``, yet to be added up, and ``facts`` have the columns that
+    ``sine`` (its rhythm). ``moments`` and ``facts`` have the columns that
     :mod:`~kstoolkit.findings.peers` tells; ``lasting`` and ``newcomers``, those that
     :mod:`~kstoolkit.findings.lasting` does, are what is watched.
     """
@@ -764,21 +764,20 @@ class Baselines:
     def _add_up(self, told: _Told) -> None:
         """Add up what was seen, all looks in one go: each of their actions is one of its own."""
         looks, told.looks = told.looks, []
-        begins, actions = np.cumsum([0, *(len(each.action) for each in looks)]), self.cells.actions
+        begins, actions = np.cumsum([0, *(len(each.action) for each in looks)]), len(self.firsts)
         number = np.repeat(np.arange(len(looks)), np.diff(begins))
-        action = np.concatenate([each.action for each in looks]) + number * len(actions)
+        action = np.concatenate([each.action for each in looks]) + number * actions
         n, total, squares = map(np.concatenate, zip(*(each.history for each in looks), strict=True))
         some = np.concatenate([each.some + at for each, at in zip(looks, begins, strict=False)])
         past = {name: np.concatenate([each.past[name] for each in looks]) for name in _TOLD}
         rhythm = np.zeros(len(action), complex)
         rhythm[some] = self._rhythm(past, n[some])
-        found = [moments_of(0, action, (n, total, squares), rhythm)]
+        found = moments_of(0, action, (n, total, squares), rhythm)
         if self.seldom:
-            found.append(self.seldom.moments([each.seldom for each in looks], len(actions)))
-        at_ms = np.array([each.at_ms for each in looks])
-        for each in found:
-            number, action = np.divmod(each.action, len(actions))
-            told.moments.append(each._replace(start_ms=at_ms[number], action=action))
+            found = found.beside(self.seldom.moments([each.seldom for each in looks], actions))
+        number, action = np.divmod(found.action, actions)
+        at_ms = np.array([each.at_ms for each in looks])[number]
+        told.moments.append(found._replace(start_ms=at_ms, action=action))
 
     def _windows(self, past: Past, until_ms: int | Integers) -> Integers:
         """Return how many windows of history cells have by then."""

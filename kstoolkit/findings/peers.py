@@ -243,7 +243,16 @@ class Moments(NamedTuple):
     octave: Integers
     sums: Floats
 
+    def beside(self, others: Moments) -> Moments:
+        """Return the sums of both, which are of one time."""
+        keys = [each.action << 16 | each.octave + _MIDDLE for each in (self, others)]
+        key, row = np.unique(np.concatenate(keys), return_inverse=True)
+        terms = np.append(self.sums, others.sums, axis=1)
+        sums = np.array([np.bincount(row, each, len(key)) for each in terms])
+        return Moments(key * 0, key >> 16, (key & 0xFFFF) - _MIDDLE, sums)
 
+
+_MIDDLE = 1 << 15  # no mean's octave is so far from 0
 _FIRSTS = 1 << 40
 
 

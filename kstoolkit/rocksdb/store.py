@@ -36,7 +36,6 @@ from kstoolkit.rocksdb.files.shadow import LetsGo
 from kstoolkit.rocksdb.files.ssts import levels_of, ssts_of
 from kstoolkit.rocksdb.files.summary import summary_of
 from kstoolkit.rocksdb.log.jobs import LogRows
-from kstoolkit.rocksdb.log.lines import log_files
 from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.memory.measured import memory_parts, process_memory
@@ -241,12 +240,6 @@ class Store(Closing, LetsGo):
                 message = error.message.replace(str(self._shadow.path), str(self.path))
                 raise FormatError(message, hint=error.hint) from error
         return found.changed(name=self.path.name)
-
-    def log_paths(self) -> list[Path]:
-        """Return the store's own LOG files, oldest first; empty if there is none."""
-        with suppress(InputError):
-            return log_files(self.path)
-        return []
 
     def log(self, *, zone: tzinfo | None = None, since: Moment | None = None) -> StoreLog:
         """Return the log that the writer left.

@@ -17,7 +17,6 @@ from kstoolkit.errors import FormatError
 from kstoolkit.findings import baselines as baselines_module
 from kstoolkit.findings.baselines import Baselines, Closed
 from kstoolkit.findings.lasting import NOTHING, Watch
-from kstoolkit.findings.peers import MOMENTS_SCHEMA, summed
 from kstoolkit.findings.rhythm import rhythm_of
 from tests.findings.made import DAY, HOUR, counted
 
@@ -184,8 +183,9 @@ def check(oracle: Oracle, closed: list[Closed], baselines: Baselines) -> None:
     assert [tuple(row.values()) for row in facts] == [
         (at, *fact) for at, fact in sorted(oracle.facts.items())
     ]
-    rows = summed([each.moments for each in closed], MOMENTS_SCHEMA).to_pylist()
-    moments = {tuple(row.values())[:3]: [*row.values()][3:] for row in rows}
+    rows = [list(row.values()) for each in closed for row in each.moments.to_pylist()]
+    moments = {tuple(key): values for *key, values in ((*row[:3], row[3:]) for row in rows)}
+    assert len(moments) == len(rows)
     assert moments.keys() == oracle.moments.keys()
     for group, sums in oracle.moments.items():
         mine = moments[group]

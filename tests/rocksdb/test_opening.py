@@ -25,6 +25,7 @@ from kstoolkit.rocksdb.faults import (
     StorePermissionError,
     StoreResourceError,
 )
+from kstoolkit.rocksdb.log.lines import log_files
 from kstoolkit.rocksdb.opening import open_store
 from tests.rocksdb.madestores import (
     LIVE,
@@ -383,12 +384,12 @@ def test_a_key_that_is_no_bytes_is_a_mistake_and_not_a_missing_key(made: Path) -
 
 def test_logs_come_oldest_first(tmp_path: Path, made: Path) -> None:
     with open_store(made) as opened:
-        assert [each.name for each in opened.log_paths()] == ["LOG"]
+        assert [each.name for each in log_files(opened.path)] == ["LOG"]
     store = make_store(tmp_path / "store")
     for name in ("LOG.old.9", "LOG.old.10", "LOG.old.x"):
         (store / name).write_text("")
     with open_store(store) as opened:
-        assert [each.name for each in opened.log_paths()] == ["LOG.old.9", "LOG.old.10", "LOG"]
+        assert [each.name for each in log_files(opened.path)] == ["LOG.old.9", "LOG.old.10", "LOG"]
 
 
 def test_the_log_is_the_writer_s_and_not_that_of_looking_in(made: Path) -> None:

@@ -89,7 +89,6 @@ def test_a_snapshot_is_read_with_the_rows_that_lie_beside_it(
         assert len(opened.options()) > 3
         assert (opened.memory().total_bytes or 0) > 0
         assert any("no LOG" in why for why in opened.advice().unjudged.values())
-        assert opened.log_paths() == []
         with pytest.raises(InputError, match="has no LOG") as caught:
             opened.log()
         assert "executors" in str(caught.value.hint)
