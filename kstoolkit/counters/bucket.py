@@ -66,12 +66,12 @@ Blocks: TypeAlias = "MutableMapping[str, bytes]"
 WINDOWS_PER_SEGMENT = 60
 
 _LARGE, _SHARE, _MOST_BESIDE = 4096, 8, 16
-"""From how many counters on a segment has others beside it, up to what share of them, how often."""
+"""From how many counters on a place has others beside it, up to what share of them, how often."""
 
 _WIDE, _SMALL, _LONGEST_ROW = 4, 32_768, 128
 """What comes for more segments at once that are not held has several in a row share a block.
 
-Up to so many counters are in one, and so many segments."""
+Up to so many counters are put in one, and so many segments; of twice as many, each is apart."""
 
 MOST_ACTIONS = 10_000
 """A user with more different actions of several parts than this in a window is told of."""

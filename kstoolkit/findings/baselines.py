@@ -378,7 +378,8 @@ class _Told:
     """What the windows told so far that are being closed; their peers were looked at until then.
 
     ``settled`` are cells that are shown no rhythm until they learn again; ``taught`` have learnt
-    since those with an event or two were, unless ``is_elsewhere`` says that cells were taken up.
+    since those with an event or two were, unless ``is_elsewhere`` says that cells were taken up;
+    ``looks`` are yet to be added up.
     """
 
     looked_ms: int
@@ -573,8 +574,7 @@ class Baselines:
                 forgot |= self._forget_before(end_ms)
         if until_ms < _FOREVER:
             self._look(told, until_ms)
-        if told.looks:
-            self._add_up(told)
+        self._add_up(told)
         if self._forget_before(until_ms) or forgot:
             self.cells.prune()
         material = _beside(counts, history).filter(pa.array(count >= floor))
@@ -741,6 +741,7 @@ class Baselines:
             every_ms = self.every_ms if self.size_ms > 0 else 0
             until_ms = at_ms + _STRETCH * grid_ms(self.every_ms)
             span_ms = since_ms, min(until_ms, max(told.until_ms, at_ms)), self._remembered_ms
+            self._add_up(told)  # what was seen of it is as wide as its span was
             self.seldom = seldom = Seldom(self.cells, every_ms, span_ms, seldom)
             told.is_elsewhere = False
         elif seldom.is_worth_it:
@@ -752,18 +753,19 @@ class Baselines:
         """Return what a look sees; ``settled`` are those that are shown no rhythm."""
         cells = self.cells
         n = self._windows({name: getattr(cells, name)[cell] for name in _AGES}, at)
-        total, some = cells.total[cell], cell[:0]
-        if self.size_ms > 0:
-            some = np.flatnonzero(~settled[cell] & (total > TOO_FEW))
-            is_settled = self._is_settled(cells.told(cell[some]), n[some])
-            settled[cell[some]] = is_settled
-            some = some[~is_settled]
+        total = cells.total[cell]
+        some = np.flatnonzero(~settled[cell] & (total > TOO_FEW))
+        is_settled = self._is_settled(cells.told(cell[some]), n[some])
+        settled[cell[some]] = is_settled
+        some = some[~is_settled]
         history = n, total, cells.squares[cell]
         return _Look(at, cells.action_of(cell), history, some, cells.told(cell[some]), seldom)
 
     def _add_up(self, told: _Told) -> None:
         """Add up what was seen, all looks in one go: each of their actions is one of its own."""
         looks, told.looks = told.looks, []
+        if not looks:
+            return
         begins, actions = np.cumsum([0, *(len(each.action) for each in looks)]), len(self.firsts)
         number = np.repeat(np.arange(len(looks)), np.diff(begins))
         action = np.concatenate([each.action for each in looks]) + number * actions
@@ -797,7 +799,7 @@ class Baselines:
 
     def _is_settled(self, past: Past, n: Integers) -> Flags:
         """Return which cells are shown no rhythm until they learn."""
-        if not has_rhythm(self.every_ms):
+        if self.size_ms <= 0 or not has_rhythm(self.every_ms):
             return np.ones(len(n), bool)
         overlap = self.size_ms / self.every_ms
         return is_shown_none(_waves(past), (n, past["total"]), self.every_ms, overlap)

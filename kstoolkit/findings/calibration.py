@@ -274,9 +274,8 @@ class Everyone:
         before = pc.less(self.facts["window_start_ms"], until_ms)
         slot = np.where(is_open, _NEVER, start)
         order = np.argsort(slot, kind="stable")
-        slot = slot[order]
         for at, counts, seen, age in self._windows(self.facts.filter(before), surprises):
-            begin, end = np.searchsorted(slot, [at, at + 1])
+            begin, end = np.searchsorted(slot, [at, at + 1], sorter=order)
             rows = order[begin:end]
             if len(rows):
                 worth[rows] = self.calibration.surprise(surprise[rows], history[rows])

@@ -244,7 +244,7 @@ class Moments(NamedTuple):
     sums: Floats
 
     def beside(self, others: Moments) -> Moments:
-        """Return the sums of both, which are of one time."""
+        """Return the sums of both, as of time 0."""
         keys = [each.action << 16 | each.octave + _MIDDLE for each in (self, others)]
         key, row = np.unique(np.concatenate(keys), return_inverse=True)
         terms = np.append(self.sums, others.sums, axis=1)

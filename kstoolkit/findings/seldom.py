@@ -105,8 +105,7 @@ class Seldom:
     def seen(self, at_ms: int, since_ms: int) -> Floats:
         """Return how many there are by then, but for those that nothing was added to since a time.
 
-        By action and by what they had, a row has those with most windows first, with one last.
-        There are no rows where it is not worth it.
+        Rows are of an action and what was had, most windows first; none where it is not worth it.
         """
         if not self.is_worth_it:
             return np.empty((0, len(_HAD), 0))
@@ -119,7 +118,7 @@ class Seldom:
     def moments(self, seen: Sequence[Floats], actions: int) -> Moments:
         """Return what they add to looks that have seen so many: each look's actions are its own."""
         table, widest = self.table, max(each.shape[-1] for each in seen)
-        actions *= widest > 0
+        actions *= any(map(len, seen))
         many = np.zeros((len(seen) * actions, len(_HAD), widest))
         for number, each in enumerate(seen):
             first = number * actions

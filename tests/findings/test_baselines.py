@@ -3,6 +3,7 @@ from __future__ import annotations
 import cmath
 import itertools
 import math
+import tracemalloc
 from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -510,6 +511,26 @@ def test_after_the_last_window_there_is_nothing_to_tell() -> None:
     closed = Baselines.empty(HOUR).close(counted(rows), FOREVER)
     assert set(closed.moments["window_start_ms"].to_pylist()) == {6 * HOUR, 12 * HOUR, 18 * HOUR}
     assert len(closed.material) == 20
+
+
+def test_many_looks_at_one_cell_before_a_crowd_comes_take_no_room_for_each_of_the_crowd() -> None:
+    minute, day, crowd = HOUR // 60, 24 * HOUR, 45_000
+    daily = np.arange(994) * day + HOUR
+    starts = np.concatenate([daily, [(994 - 26) * day], np.full(crowd, 994 * day)])
+    users = [*[0] * 994, *range(1, crowd + 2)]
+    told = {
+        "window_start_ms": starts,
+        "user": pa.array([f"u{user}" for user in users]),
+        "action": ["read"] * (994 + 1 + crowd),
+        "count": np.concatenate([np.full(994, 3), np.ones(1 + crowd, np.int64)]),
+    }
+    tracemalloc.start()
+    try:
+        Baselines.empty(minute).close(pa.table(told), 1_008 * day)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 500 << 20  # it would be 3.4 GiB
 
 
 def test_in_how_busy_all_are_an_outbreak_counts_for_five_times_what_is_usual() -> None:

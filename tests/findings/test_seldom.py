@@ -112,3 +112,17 @@ def test_few_of_many_actions_are_not_worth_it() -> None:
     assert not Seldom(baselines.cells, HOUR_MS, span(1_000), None).is_worth_it
     taught(baselines, [(1, user, 0, 1) for user in range(4_000)], 2)
     assert Seldom(baselines.cells, HOUR_MS, span(1_000), None).is_worth_it
+
+
+def test_where_no_window_is_over_at_a_look_there_is_nothing_to_add() -> None:
+    baselines = Baselines.empty(HOUR_MS)
+    told = {
+        "window_start_ms": np.full(3, 5 * HOUR_MS + 1),  # by no step of the hour
+        "user": ["u0", "u1", "u2"],
+        "action": [*ACTIONS],
+        "count": [1, 1, 1],
+    }
+    closed = baselines.close(pa.table(told), 6 * HOUR_MS)
+    assert baselines.seldom is not None
+    assert baselines.seldom.is_worth_it
+    assert closed.moments["octave"].to_pylist() == [None] * 3
