@@ -92,6 +92,7 @@ from kstoolkit.findings.peers import (
     of_all_kinds,
     of_kinds,
     places,
+    regrouped,
     streamed,
     streams_in,
 )
@@ -472,7 +473,8 @@ class Baselines:
         size_ms, every_ms, closed_ms = (int(told[key.encode()]) for key in _WINDOW)
         actions, held = firsts["action"].combine_chunks(), None
         if told.get(_GROUP) != _group(watch).get(_GROUP):  # a user's own past is the same
-            cells, firsts = _regrouped(cells, watch, had_kinds=_GROUP in told), firsts.slice(0, 0)
+            cells = regrouped(cells, watch.group, had_kinds=_GROUP in told)
+            firsts = firsts.slice(0, 0)
             actions, _ = encoded(cells["action"])
             held = _Held(0, 0, 0, _NEVER)  # nothing of what lies there may stay
         read = Cells.from_table(cells, actions)
@@ -755,9 +757,8 @@ class Baselines:
         n = self._windows({name: getattr(cells, name)[cell] for name in _AGES}, at)
         total = cells.total[cell]
         some = np.flatnonzero(~settled[cell] & (total > TOO_FEW))
-        is_settled = self._is_settled(cells.told(cell[some]), n[some])
-        settled[cell[some]] = is_settled
-        some = some[~is_settled]
+        settled[cell[some]] = self._is_settled(cells.told(cell[some]), n[some])
+        some = some[~settled[cell[some]]]
         history = n, total, cells.squares[cell]
         return _Look(at, cells.action_of(cell), history, some, cells.told(cell[some]), seldom)
 
@@ -824,17 +825,6 @@ def _waves(past: Past) -> tuple[Waves, Waves]:
 
 def _group(watch: Watch) -> dict[bytes, bytes]:
     return {} if watch.group is None else {_GROUP: watch.group.encode()}
-
-
-def _regrouped(cells: pa.Table, watch: Watch, *, had_kinds: bool) -> pa.Table:
-    """Return cells as of other kinds of users, sorted anew; what first windows had is not known."""
-    action = cells["action"].cast(pa.string())
-    if had_kinds:
-        action = pa.chunked_array([of_all_kinds(action.combine_chunks())])
-    told = of_kinds(cells["user"], action, watch.group)
-    cells = cells.set_column(cells.schema.get_field_index("action"), "action", told)
-    (_, user), (_, what) = encoded(cells["user"]), encoded(cells["action"])
-    return cells.take(pa.array(np.lexsort((what, user))))
 
 
 def _beside(counts: pa.Table | pa.RecordBatch, history: Floats) -> pa.Table:

@@ -103,6 +103,17 @@ def of_all_kinds(actions: pa.Array) -> pa.Array:
     return pc.list_element(pc.split_pattern(actions, _OF_KIND, max_splits=1), 1)
 
 
+def regrouped(cells: pa.Table, group: str | None, *, had_kinds: bool) -> pa.Table:
+    """Return cells as of other kinds of users, sorted anew; what first windows had is not known."""
+    action = cells["action"].cast(pa.string())
+    if had_kinds:
+        action = pa.chunked_array([of_all_kinds(action.combine_chunks())])
+    told = of_kinds(cells["user"], action, group)
+    cells = cells.set_column(cells.schema.get_field_index("action"), "action", told)
+    (_, user), (_, what) = encoded(cells["user"]), encoded(cells["action"])
+    return cells.take(pa.array(np.lexsort((what, user))))
+
+
 def whole_kind(actions: pa.Array) -> pa.Array:
     r"""Return what stands for all actions of the same kind; null where there are no kinds.
 

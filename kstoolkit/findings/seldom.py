@@ -120,8 +120,7 @@ class Seldom:
         table, widest = self.table, max(each.shape[-1] for each in seen)
         actions *= any(map(len, seen))
         many = np.zeros((len(seen) * actions, len(_HAD), widest))
-        for number, each in enumerate(seen):
-            first = number * actions
+        for first, each in zip(range(0, len(many), actions or 1), seen, strict=False):
             many[first : first + len(each), :, widest - each.shape[-1] :] = each
         sums = np.zeros((table.octaves, len(many), table.terms))
         for had, octave, longest, least in table.parts:
