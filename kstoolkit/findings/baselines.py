@@ -122,7 +122,7 @@ _ACTION_BITS = 32
 _ACTION_MASK = (1 << _ACTION_BITS) - 1
 
 _HOUR_MS = 3_600_000
-_AGE_PER_HOUR = 0.9995
+_AGE_PER_MS = float(np.log(0.9995)) / _HOUR_MS
 """A record of 2,000 hours ago counts for a third of what it was."""
 
 _REMEMBERED_MS = 4 * 7 * 24 * _HOUR_MS
@@ -810,7 +810,7 @@ class Baselines:
         return max(_REMEMBERED_MS, _REMEMBERED_WINDOWS * self.every_ms)
 
     def _age(self, passed_ms: Integers) -> Floats:
-        return np.power(_AGE_PER_HOUR, np.maximum(passed_ms, 0) / _HOUR_MS)
+        return np.exp(np.maximum(passed_ms, 0) * _AGE_PER_MS)
 
     def _firsts(self) -> Floats:
         """Return the sums of first windows with a row for each action there is by now."""

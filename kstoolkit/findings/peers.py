@@ -288,36 +288,38 @@ def moments_of(
     the sum of their counts and of their squares; a ``rhythm`` of 0 is none.
     """
     n, total, squares = history
-    mean = total / n
-    octave = np.floor(np.log2(mean)).astype(np.int64)
-    pooled, known = n >= _POOLED_FROM, n >= FEWEST_WINDOWS
-    wavy = np.flatnonzero(rhythm)  # most cells are not, and these terms nothing of them
-    wave, spread, held = rhythm[wavy], spread_of(rhythm[wavy]), (mean * known)[wavy]
-    excess = np.where(pooled, (squares - total * mean) / np.maximum(n - 1, 1) - mean, 0)
-    excess[wavy] -= mean[wavy] * mean[wavy] * spread
-    noise = _DEVIATIONS * np.sqrt(2 / n) * mean
-    excess = np.minimum(excess, _MOST_BURSTY * mean * mean + noise)
-    weight = pooled / (1 + mean) ** 2
-    weighted = weight * mean * mean
-    weighted[wavy] *= 1 + spread
+    mean, per = total / n, 1 / n
+    octave = np.frexp(mean)[1].astype(np.int64) - 1
     lowest, highest = int(octave.min(initial=0)), int(octave.max(initial=0))
     octaves = highest - lowest + 1
     row = action * octaves + octave - lowest
-    cells = np.bincount(row).astype(np.float64)
+    cells = np.bincount(row)
     group = np.flatnonzero(cells)
-    in_pool, in_square = mean * pooled, mean * mean * pooled
 
-    def summed_up(*terms: NDArray[Any], rows: Integers = row) -> list[NDArray[Any]]:
+    def summed_up(*terms: NDArray[Any] | None, rows: Integers = row) -> list[NDArray[Any]]:
         return [np.bincount(rows, each, len(cells))[group] for each in terms]
 
+    young = np.flatnonzero(n < FEWEST_WINDOWS)  # as a rule a few
+    alone = young[n[young] < _POOLED_FROM]
+    mean[alone] = per[alone] = 0  # so nothing of them is in the pool
+    square = mean * mean
+    wavy = np.flatnonzero(rhythm)  # most cells are not, and these terms nothing of them
+    wave, spread, known = rhythm[wavy], spread_of(rhythm[wavy]), n[wavy] >= FEWEST_WINDOWS
+    excess = (squares - total * mean) / np.maximum(n - 1, 1) - mean
+    excess[wavy] -= square[wavy] * spread
+    excess = np.minimum(excess, _MOST_BURSTY * square + _DEVIATIONS * np.sqrt(2 * per) * mean)
+    weight = 1 / np.square(1 + mean)
+    weighted, held = weight * square, mean[wavy] * known
+    weighted[wavy] *= 1 + spread
+    level, *squared_and_per = summed_up(mean, square, per, mean * per, square * per)
+    number, (few, their_level) = cells[group], summed_up(None, mean[young], rows=row[young])
     sums = [
-        cells[group],
-        *summed_up(known, pooled),
-        *summed_up(known[wavy], rows=row[wavy]),
-        *summed_up(mean * known),
+        *(number, number - few, number - summed_up(None, rows=row[alone])[0]),
+        *summed_up(known, rows=row[wavy]),
+        level - their_level,
         *summed_up(held, held * wave.real, held * wave.imag, rows=row[wavy]),
-        *summed_up(weight * excess, weighted, in_pool, in_square),
-        *summed_up(pooled / n, in_pool / n, in_square / n),
+        *summed_up(weight * excess, weighted),
+        *(level, *squared_and_per),
     ]
     at = np.full(len(group), start_ms)
     return Moments(at, group // octaves, group % octaves + lowest, np.array(sums))

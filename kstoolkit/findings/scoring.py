@@ -212,10 +212,8 @@ class _Evidence:
         self.judged = ~np.isnan(self.expected.mean) & (is_warm | (self.history == KNOWN))
         self.is_record = is_first | (self.count > factor * second)
         some = np.flatnonzero(~np.isnan(self.expected.mean) & (self.count > 0))
-        rare = self.expected.take(some).is_rarer(self.count[some], _SURPRISING)
-        some = some[rare]
-        log_p = self.expected.take(some).log_tail(self.count[some])
-        self.surprise[some] = np.maximum(-log_p / np.log(10), 1.0)
+        rare, log_p = self.expected.take(some).rare(self.count[some], _SURPRISING)
+        self.surprise[some[rare]] = np.maximum(-log_p / np.log(10), 1.0)
 
     def surprises(self, least: int) -> pa.Table:
         """Return how many of the counts from ``least`` on were how surprising."""

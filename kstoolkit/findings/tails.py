@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import ArrayLike
 
-    from kstoolkit.findings.peers import Flags, Floats, Integers, Waves
+    from kstoolkit.findings.peers import Floats, Integers, Waves
 
 _HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
@@ -107,28 +107,24 @@ def log_upper_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Fl
     return tail + 0.0  # a zero may have come out negative
 
 
-def tail_bounds(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:
-    """Return what ln P(X >= count) of a negative binomial is at least and at most, cheaply.
+def least_log_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Floats:
+    """Return what ln P(X >= count) of a negative binomial is at least, cheaply.
 
-    From count to count the probability changes by a factor that lies on one side of
-    y = 1 - mean / variance and comes ever nearer to it: where both y and the factor f at x are
-    below 1, P(X >= x) <= P(X = x) / (1 - max(f, y)). And the law has one peak, so each count from
-    x to x + h is as probable as x or x + h, or more so: P(X >= x) >= (h + 1) min(P(X = x),
-    P(X = x + h)); here h is about how far the probability takes to fall to a third.
+    The law has one peak, so each count from x to x + h is as probable as x or x + h, or more so:
+    P(X >= x) >= (h + 1) min(P(X = x), P(X = x + h)). Here h is about how far the probability takes
+    to fall to a third; beyond a deviation from the mean, where the factor from a count to the next
+    is y (x + r) / (x + 1) or comes down to y = 1 - mean / variance, that is 1 / (1 - factor).
 
     Counts are whole numbers from 1 on; the variance is larger than the mean.
     """
     parts = (np.asarray(part, np.float64) for part in (count, mean, variance))
     x, m, v = np.broadcast_arrays(*parts)
     r, q, y = m * m / (v - m), m / v, (v - m) / v
-    at, deviation = _log_probability(x, r, q, y), np.sqrt(v)
-    slope = 1 - np.maximum(y * (x + r) / (x + 1), y)
-    far = x > m + deviation  # from there on it falls
-    high, h = np.zeros_like(at), np.floor(deviation / 4)
-    high[far] = np.minimum(at[far] - np.log(slope[far]), 0)
-    h[far] = np.floor(1 / slope[far])
-    low = np.minimum(at, _log_probability(x + h, r, q, y)) + np.log1p(h)
-    return low, high
+    deviation = np.sqrt(v)
+    falls_by = np.maximum(1 - np.maximum(y * (x + r) / (x + 1), y), _PRECISION)
+    h = np.floor(np.where(x > m + deviation, 1 / falls_by, deviation / 4))
+    ends = np.minimum(_log_probability(x, r, q, y), _log_probability(x + h, r, q, y))
+    return np.asarray(ends + np.log1p(h))
 
 
 def interval(mean: ArrayLike, variance: ArrayLike) -> tuple[Integers, Integers]:
@@ -332,26 +328,18 @@ class Expectation:
         tail[rows] = _average(log_upper_tail(x[rows], *self.take(rows).at_nodes()))
         return tail
 
-    def is_rarer(self, count: ArrayLike, log_p: ArrayLike) -> Flags:
-        """Return where ln P(X >= count) is not above a limit, which takes bounds alone mostly.
+    def rare(self, count: ArrayLike, log_p: float) -> tuple[Integers, Floats]:
+        """Return where ln P(X >= count) is not above a limit, and what it is there.
 
-        Counts are whole numbers from 1 on; ``log_p`` is the limit for each of them, or for all.
+        Counts are whole numbers from 1 on. Of most of them a bound tells that they are not rare.
         """
-        x, limit = np.broadcast_arrays(np.asarray(count, np.float64), log_p)
-        low, high = self._tail_bounds(x)
-        rarer = high <= limit
-        unsure = np.flatnonzero((low <= limit) & ~rarer)
-        rarer[unsure] = self.take(unsure).log_tail(x[unsure]) <= limit[unsure]
-        return rarer
-
-    def _tail_bounds(self, x: Floats) -> tuple[Floats, Floats]:
-        """Return what :meth:`log_tail` is at least and at most."""
-        low, high = tail_bounds(x, self.mean, self.variance)
-        rows = np.flatnonzero((self.dispersion > 0) & (low < _RARE))  # no others are averaged
-        bounds = tail_bounds(x[rows], *self.take(rows).at_nodes())
-        low[rows], averaged = np.minimum(_average(bounds[0]), _RARE), _average(bounds[1])
-        high[rows] = np.where(high[rows] < _RARE, averaged, np.maximum(high[rows], averaged))
-        return low, high
+        x = np.asarray(count, np.float64)
+        # Above _RARE a tail is no average, and the bound is one of it.
+        least = least_log_tail(x, self.mean, self.variance)
+        rows = np.flatnonzero(least <= max(log_p, _RARE))
+        tail = self.take(rows).log_tail(x[rows])
+        is_rare = tail <= log_p
+        return rows[is_rare], tail[is_rare]
 
     def take(self, rows: Integers) -> Expectation:
         """Return the expectation of some rows."""
