@@ -33,8 +33,8 @@ it draws time, are two; how Java starts sooner, and what is leant on inside Spar
 with what local workers start is one, and what Spark's planners load of feeds; which files were
 taken in, and what cells with an event or two add, are two. Two that few had asked for stand with
 their neighbours."""
-MOST_LINES = 87_138
-MOST_LINES_OF_CODE = 52_786
+MOST_LINES = 87_141
+MOST_LINES_OF_CODE = 52_789
 """They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 400
 lines more than were saved: what tells a fault from damage and what a file held, reads logs' times,
 folds batches in tiers, and has counts come out as DataFrames. Actions of several parts took 1,500:

@@ -563,14 +563,17 @@ class Baselines:
         returned. Of windows after the last there is nothing to tell where ``until_ms`` is for ever.
         """
         start, count = integers(counts, "window_start_ms"), integers(counts, "count")
-        key, history = self.cells.keys(*self._names(counts)), np.zeros((len(_HISTORY), len(start)))
+        key, is_told = self.cells.keys(*self._names(counts)), count >= floor
+        place = np.cumsum(is_told) - 1  # most are not
+        history = np.zeros((len(_HISTORY), np.count_nonzero(is_told)))
         told, forgot = _Told(self.closed_ms, until_ms), False
         for end_ms, rows in _in_stretches(start, grid_ms(self.every_ms) * _STRETCH, until_ms):
             cell = self.cells.locate(key[rows])
             self.firsts, told.is_elsewhere = self._firsts(), True
             told.settled, told.taught = np.zeros((2, len(self.cells)), bool)
             order, known = self._teach(cell, start[rows], count[rows], told)
-            history[:, rows[order]] = known
+            some = is_told[rows[order]]
+            history[:, place[rows[order[some]]]] = known[:, some]
             if end_ms < until_ms:
                 self._look(told, end_ms)
                 forgot |= self._forget_before(end_ms)
@@ -579,7 +582,7 @@ class Baselines:
         self._add_up(told)
         if self._forget_before(until_ms) or forgot:
             self.cells.prune()
-        material = _beside(counts, history).filter(pa.array(count >= floor))
+        material = _beside(counts.filter(pa.array(is_told)), history)
         return told.closed(material, self.cells.actions)
 
     def _teach(
