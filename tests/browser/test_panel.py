@@ -42,7 +42,9 @@ panel
 ]
 
 
-@pytest.mark.parametrize(("dark", "width"), [(False, 800), (True, 1280)])
+@pytest.mark.parametrize(
+    ("dark", "width"), [pytest.param(False, 800, marks=pytest.mark.long), (True, 1280)]
+)
 def test_a_panel_lives_in_jupyterlab_and_hides_its_static_picture(
     lab: Lab,
     browser: Browser,

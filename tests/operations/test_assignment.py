@@ -110,7 +110,7 @@ def all_read(found: Assignment) -> bool:
     return len(rows) == 2 and found.unread == () and all(each.partitions for each in rows)
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", ["classic", pytest.param("consumer", marks=pytest.mark.long)])
 def test_members_partitions_and_lag_are_those_of_kafkas_own_tool(
     broker: Broker, name: str, protocol: str
 ) -> None:

@@ -108,6 +108,7 @@ def notified(listener: Listener) -> list[tuple[str, str]]:
     return list(dict.fromkeys((each["labels"]["user"], each["status"]) for each in alerts))
 
 
+@pytest.mark.long
 def test_an_afternoon_is_played_through(tmp_path: Path) -> None:
     found() or pytest.skip("no prometheus-alertmanager")
     with listening() as listener, Alertmanager(tmp_path / "manager", listener.url) as manager:

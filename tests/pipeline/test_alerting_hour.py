@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("spark")]
-MINUTE = pytest.param(60, marks=pytest.mark.timeout(900))
+MINUTE = pytest.param(60, marks=[pytest.mark.long, pytest.mark.timeout(900)])
 HOUR = pytest.param(3_600, marks=[pytest.mark.long, pytest.mark.timeout(5_400)])
 
 BEFORE, DURING = 10, 60

@@ -46,6 +46,7 @@ def peak_mib(folder: Path, actions: int) -> float:
     return float(told["peak"] / 1024)
 
 
+@pytest.mark.long
 def test_a_hundred_times_as_many_actions_are_no_more_in_the_driver(tmp_path: Path) -> None:
     few, many = (peak_mib(tmp_path / str(number), number) for number in (50, 5_000))
     assert many < few + ROOM_MIB

@@ -127,6 +127,7 @@ def test_the_newest_records_are_the_run_s_incidents_also_after_a_kill(
     }
 
 
+@pytest.mark.long
 def test_what_a_batch_told_that_was_cut_off_is_taken_back_if_it_is_known_by_then(
     broker: Broker, tmp_path: Path
 ) -> None:

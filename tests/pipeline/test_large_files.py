@@ -55,6 +55,10 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
 
 FORMATS = pytest.mark.parametrize("kind", ["parquet", "json", "csv"])
+LONG = pytest.mark.long
+SOME_FORMATS = pytest.mark.parametrize(
+    "kind", ["csv", *(pytest.param(kind, marks=LONG) for kind in ("parquet", "json"))]
+)
 EVENTS = 200_000
 ROWS_IN_GROUP = 20_000
 BAD = EVENTS // 4  # every so many events, one has no user
@@ -192,7 +196,7 @@ def parts_in(partitions: list[InputPartition]) -> list[list[_File]]:
 
 
 @FORMATS
-@pytest.mark.parametrize("tasks", [2, 3])
+@pytest.mark.parametrize("tasks", [2, pytest.param(3, marks=LONG)])
 def test_what_comes_of_parts_is_what_comes_of_the_whole(
     tmp_path: Path, kind: str, tasks: int
 ) -> None:
@@ -300,7 +304,7 @@ def test_a_compressed_or_small_text_stays_whole(tmp_path: Path, kind: str) -> No
         assert len(Feed(tmp_path / "packed", tmp_path / "out 2", 2).partitions()) == 1
 
 
-@FORMATS
+@SOME_FORMATS
 def test_parts_of_two_files_are_never_put_together(tmp_path: Path, kind: str) -> None:
     path = write(tmp_path / "in" / f"a.{kind}", events())
     feed = Feed(tmp_path / "in", tmp_path / "out", 2)
@@ -317,7 +321,7 @@ def test_parts_of_two_files_are_never_put_together(tmp_path: Path, kind: str) ->
     )
 
 
-@pytest.mark.parametrize("kind", ["json", "csv"])
+@pytest.mark.parametrize("kind", [pytest.param("json", marks=LONG), "csv"])
 def test_what_is_added_while_parts_are_read_is_not_counted(tmp_path: Path, kind: str) -> None:
     path = write(tmp_path / "in" / f"a.{kind}", events())
     whole = Feed(tmp_path / "in", tmp_path / "out1", 1).came()
@@ -353,7 +357,7 @@ def all_told(run: Run) -> tuple[Any, ...]:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-@FORMATS
+@SOME_FORMATS
 def test_a_run_counts_a_large_file_as_duckdb_does_and_finds_what_it_finds_in_the_whole(
     tmp_path: Path, kind: str
 ) -> None:
@@ -387,6 +391,7 @@ def _has_begun(folder: Path, begun: int, process: subprocess.Popen[str]) -> bool
     return newest(folder) > begun or process.poll() is not None
 
 
+@LONG
 @pytest.mark.spark
 @pytest.mark.kill
 @pytest.mark.slow

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
-LONG = pytest.mark.long
 PARTS = ("region", "op")
 REGIONS = ("eu-west", "us", None, "a\x1fb", "x\x1by", "", "\x1b0", "名前")
 OPERATIONS = ("get", "put", "delete", None, "\x1f")
@@ -439,10 +438,9 @@ def test_commands_count_and_ask_by_parts(paths: list[Path], tmp_path: Path) -> N
     assert given("counts", out, "--window", HOUR, "--where", "place=x").code == 2
 
 
+@pytest.mark.long
 @pytest.mark.kafka
-@pytest.mark.parametrize(
-    "blocks", [pytest.param(False, id="bundles"), pytest.param(True, id="blocks", marks=LONG)]
-)
+@pytest.mark.parametrize("blocks", [False, True], ids=["bundles", "blocks"])
 def test_topics_carry_parts_both_ways(
     broker: Broker, paths: list[Path], tmp_path: Path, *, blocks: bool
 ) -> None:

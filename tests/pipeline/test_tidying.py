@@ -386,6 +386,7 @@ def test_one_clients_clock_makes_nothing_expire(
     assert told(run)["counts"] == before
 
 
+@pytest.mark.long
 def test_what_expired_by_half_goes_without_a_new_neighbour(
     copy: Callable[[Path, int], None], tmp_path: Path
 ) -> None:

@@ -142,6 +142,7 @@ def test_a_bounded_run_goes_on_after_an_outage_to_where_the_topic_ended_as_it_be
     counts_all(pipeline.run(out, progress=False), topic)
 
 
+@pytest.mark.long
 def test_a_changelog_whose_broker_goes_away_is_waited_for_and_its_replica_is_exact(
     mortal: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,7 +51,7 @@ class Owned(NamedTuple):
     owner: subprocess.Popen[bytes]
 
 
-@pytest.fixture(params=["wal", "no wal"])
+@pytest.fixture(params=["wal", pytest.param("no wal", marks=pytest.mark.long)])
 def busy(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Owned]:
     """A store whose owner writes rows numbered upwards, flushing and compacting all the time."""
     path = tmp_path / "busy"

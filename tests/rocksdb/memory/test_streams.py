@@ -273,6 +273,7 @@ def filled(application: Application) -> Gauges:
     return most
 
 
+@pytest.mark.long
 def test_a_pod_holds_the_process_that_has_the_setter_that_was_reckoned_for_it(
     driven: Driven, broker: Broker, tmp_path: Path
 ) -> None:

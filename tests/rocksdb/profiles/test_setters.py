@@ -22,6 +22,7 @@ RELEASES = ("3.9.2", "4.3.1")
 STORES = ("rocksdb/plain", "rocksdb/timestamped", "windows/windows.1699999200000")
 LIVE = {"rocksdb/timestamped": "keyValueWithTimestamp"}
 PROFILES = {name: profile_named(name) for name in profile_names()}
+OFTEN = ("kafka_streams", "spark", "bounded_memory", "write_heavy")
 PROFILES |= {
     "many_stores": bounded_memory(512 << 20, stores=1000),
     "chatty": Profile(name="chatty", info_log_level="info"),
@@ -125,7 +126,10 @@ def set_in(source: str) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize(
+    "name",
+    [each if each in OFTEN else pytest.param(each, marks=pytest.mark.long) for each in PROFILES],
+)
 def test_stores_under_a_setter_answer_as_others_and_differ_in_what_it_sets_alone(
     name: str, release: str, classes: Path, left: Used, tmp_path: Path
 ) -> None:
