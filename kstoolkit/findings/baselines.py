@@ -564,7 +564,7 @@ class Baselines:
         """
         start, count = integers(counts, "window_start_ms"), integers(counts, "count")
         key, is_told = self.cells.keys(*self._names(counts)), count >= floor
-        place = np.cumsum(is_told) - 1  # most are not
+        place = np.cumsum(is_told) - 1  # among those told, which are few
         history = np.zeros((len(_HISTORY), np.count_nonzero(is_told)))
         told, forgot = _Told(self.closed_ms, until_ms), False
         for end_ms, rows in _in_stretches(start, grid_ms(self.every_ms) * _STRETCH, until_ms):

@@ -289,7 +289,7 @@ def moments_of(
     """
     n, total, squares = history
     mean, per = total / n, 1 / n
-    octave = np.frexp(mean)[1].astype(np.int64) - 1
+    octave = np.frexp(mean)[1].astype(np.int64) - 1  # the logarithm, rounded down
     lowest, highest = int(octave.min(initial=0)), int(octave.max(initial=0))
     octaves = highest - lowest + 1
     row = action * octaves + octave - lowest
@@ -299,7 +299,7 @@ def moments_of(
     def summed_up(*terms: NDArray[Any] | None, rows: Integers = row) -> list[NDArray[Any]]:
         return [np.bincount(rows, each, len(cells))[group] for each in terms]
 
-    young = np.flatnonzero(n < FEWEST_WINDOWS)  # as a rule a few
+    young = np.flatnonzero(n < FEWEST_WINDOWS)  # few, as a rule
     alone = young[n[young] < _POOLED_FROM]
     mean[alone] = per[alone] = 0  # so nothing of them is in the pool
     square = mean * mean
@@ -311,15 +311,15 @@ def moments_of(
     weight = 1 / np.square(1 + mean)
     weighted, held = weight * square, mean[wavy] * known
     weighted[wavy] *= 1 + spread
-    level, *squared_and_per = summed_up(mean, square, per, mean * per, square * per)
+    in_pool = summed_up(mean, square, per, mean * per, square * per)
     number, (few, their_level) = cells[group], summed_up(None, mean[young], rows=row[young])
     sums = [
         *(number, number - few, number - summed_up(None, rows=row[alone])[0]),
         *summed_up(known, rows=row[wavy]),
-        level - their_level,
+        in_pool[0] - their_level,
         *summed_up(held, held * wave.real, held * wave.imag, rows=row[wavy]),
         *summed_up(weight * excess, weighted),
-        *(level, *squared_and_per),
+        *in_pool,
     ]
     at = np.full(len(group), start_ms)
     return Moments(at, group // octaves, group % octaves + lowest, np.array(sums))

@@ -334,7 +334,7 @@ class Expectation:
         Counts are whole numbers from 1 on. Of most of them a bound tells that they are not rare.
         """
         x = np.asarray(count, np.float64)
-        # Above _RARE a tail is no average, and the bound is one of it.
+        # A tail above _RARE is not averaged: it is of the law that the bound is of.
         least = least_log_tail(x, self.mean, self.variance)
         rows = np.flatnonzero(least <= max(log_p, _RARE))
         tail = self.take(rows).log_tail(x[rows])

@@ -22,7 +22,6 @@ RELEASES = ("3.9.2", "4.3.1")
 STORES = ("rocksdb/plain", "rocksdb/timestamped", "windows/windows.1699999200000")
 LIVE = {"rocksdb/timestamped": "keyValueWithTimestamp"}
 PROFILES = {name: profile_named(name) for name in profile_names()}
-OFTEN = ("kafka_streams", "spark", "bounded_memory", "write_heavy")
 PROFILES |= {
     "many_stores": bounded_memory(512 << 20, stores=1000),
     "chatty": Profile(name="chatty", info_log_level="info"),
@@ -123,6 +122,9 @@ def set_in(source: str) -> set[str]:
         name = re.sub(r"(?<!^)([A-Z])", r"_\1", call.removeprefix("set")).lower()
         found.add(CALLED.get(name, name))
     return found
+
+
+OFTEN = ("kafka_streams", "spark", "bounded_memory", "write_heavy")
 
 
 @pytest.mark.slow
