@@ -48,6 +48,11 @@ _STARTING = threading.Lock()
 _SETTING = threading.Lock()
 """Held while a session is set otherwise: two at once could give it back in the wrong order."""
 _OF_RUNS: WeakSet[SparkSession] = WeakSet()
+_OF_WORKING = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+"""What the environment of Python workers has: their columns, and Arrow's, lie in large pages.
+
+Looking up small ones costs more than adding up, where others use the machine's caches as well.
+"""
 _OF_WORKERS = ("kstoolkit", "numpy", "pandas", "pyarrow")
 _ASKED = """
 import sys
@@ -399,7 +404,10 @@ def _start(conf: SparkConf, log: Path, archive: ClassArchive | None) -> SparkSes
             gateway = start_java(conf, stream)
         if archive is not None and gateway is not None:
             archive.learn(gateway)
-        return SparkSession(SparkContext.getOrCreate(conf))
+        context = SparkContext.getOrCreate(conf)
+        said = {name: os.environ.get(name, value) for name, value in _OF_WORKING.items()}
+        context.environment = said | context.environment
+        return SparkSession(context)
     except (PySparkException, Py4JError, OSError) as error:
         why = _cause_of(error, log, start)
         message = f"Spark did not start on {conf.get('spark.master')!r}: {why}"
