@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,7 +85,17 @@ def test_print_cuts_nothing_and_takes_few_pages(browser: Browser, folder: Path, 
         assert page.evaluate(BEYOND) == []
 
 
-@pytest.mark.parametrize(("width", "scheme"), [*product([400, 800, 1280], ["light", "dark"])])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (400, "dark"),
+        (1280, "light"),
+        *(
+            pytest.param(width, scheme, marks=pytest.mark.long)
+            for width, scheme in ((400, "light"), (800, "light"), (800, "dark"), (1280, "dark"))
+        ),
+    ],
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_clipped_or_scrolls_sideways(
     browser: Browser, folder: Path, name: str, width: int, scheme: str
