@@ -48,10 +48,10 @@ _STARTING = threading.Lock()
 _SETTING = threading.Lock()
 """Held while a session is set otherwise: two at once could give it back in the wrong order."""
 _OF_RUNS: WeakSet[SparkSession] = WeakSet()
-_OF_WORKING = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+_LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 """What the environment of Python workers has: their columns, and Arrow's, lie in large pages.
 
-Looking up small ones costs more than adding up, where others use the machine's caches as well.
+Of small ones there are hundreds as many to find, each time a few cells of many are taken.
 """
 _OF_WORKERS = ("kstoolkit", "numpy", "pandas", "pyarrow")
 _ASKED = """
@@ -405,7 +405,7 @@ def _start(conf: SparkConf, log: Path, archive: ClassArchive | None) -> SparkSes
         if archive is not None and gateway is not None:
             archive.learn(gateway)
         context = SparkContext.getOrCreate(conf)
-        said = {name: os.environ.get(name, value) for name, value in _OF_WORKING.items()}
+        said = {name: os.environ.get(name, value) for name, value in _LARGE_PAGES.items()}
         context.environment = said | context.environment
         return SparkSession(context)
     except (PySparkException, Py4JError, OSError) as error:
