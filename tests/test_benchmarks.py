@@ -290,6 +290,7 @@ def test_contestants_agree_on_few_events(tmp_path: Path) -> None:
     assert told["machine"]["java"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_kafka_streams_counts_what_duckdb_does(tmp_path: Path) -> None:

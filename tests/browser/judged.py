@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from tests.browser.jupyterlab import Lab
 
 PAGES: list[Any] = [
-    (1280, False),
     (740, True),
     *(
         pytest.param((width, dark), marks=pytest.mark.long)
-        for width, dark in ((1280, True), (800, False), (800, True), (740, False))
+        for width, dark in ((1280, False), (1280, True), (800, False), (800, True), (740, False))
     ),
 ]
 """Widths of JupyterLab's page, and whether it is dark: 740 leaves a panel some 400 pixels."""

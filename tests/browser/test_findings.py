@@ -185,7 +185,7 @@ def test_all_of_it_is_reached_by_keyboard_and_the_notebook_keeps_still(
         assert serious(page, ".kst-view") == []
 
 
-@pytest.mark.parametrize("width", [800, 740])
+@pytest.mark.parametrize("width", [pytest.param(800, marks=pytest.mark.long), 740])
 def test_hostile_names_are_text_on_a_narrow_page(
     lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], tmp_path: Path, width: int
 ) -> None:

@@ -79,7 +79,9 @@ def test_a_plan_is_made_by_keyboard_beside_what_a_store_takes(
         assert page.evaluate(OUTSIDE) == []
 
 
-@pytest.mark.parametrize("page_is", ["400 light", "1280 dark"])
+@pytest.mark.parametrize(
+    "page_is", ["400 light", pytest.param("1280 dark", marks=pytest.mark.long)]
+)
 def test_a_plan_is_made_by_mouse(
     lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], store: Path, page_is: str
 ) -> None:

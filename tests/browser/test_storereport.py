@@ -118,7 +118,7 @@ def test_on_a_narrow_screen_letters_of_charts_can_be_read(browser: Browser, fold
         assert min(heights) >= 8
 
 
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("width", [400, pytest.param(1280, marks=pytest.mark.long)])
 def test_of_more_stores_than_are_printed_all_can_be_searched(
     browser: Browser, folder: Path, width: int
 ) -> None:

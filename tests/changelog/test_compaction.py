@@ -276,7 +276,7 @@ print(number - 1)
 
 
 @pytest.mark.kill
-@pytest.mark.parametrize("folded_before", [False, True])
+@pytest.mark.parametrize("folded_before", [pytest.param(False, marks=pytest.mark.long), True])
 def test_killed_at_any_point_it_loses_nothing_and_the_next_one_finishes(
     root: Path, tmp_path: Path, *, folded_before: bool
 ) -> None:

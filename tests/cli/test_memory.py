@@ -21,7 +21,7 @@ from tests.stores.kafkastreams.archives import State, states
 if TYPE_CHECKING:
     from pathlib import Path
 
-CLEAN = [each for each in states("4.3.1") if each.name == "clean"]
+OWN, *LARGER = (each for each in states("4.3.1") if each.name == "clean")
 TOLD = """
 import java.util.Map;
 import org.rocksdb.InfoLogLevel;
@@ -38,7 +38,11 @@ public class Told extends OfThisPod {
 """
 
 
-@pytest.fixture(scope="module", params=CLEAN, ids=str)
+@pytest.fixture(
+    scope="module",
+    params=[OWN, *(pytest.param(each, marks=pytest.mark.long) for each in LARGER)],
+    ids=str,
+)
 def state(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     state = request.param
     assert isinstance(state, State)

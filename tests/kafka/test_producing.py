@@ -268,7 +268,10 @@ def test_a_speed_sends_no_event_before_its_time(broker: Broker, tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.kill
-@pytest.mark.parametrize(("age_ms", "record_time"), [(60_000, "event"), (OLD_MS, "now")])
+@pytest.mark.parametrize(
+    ("age_ms", "record_time"),
+    [(60_000, "event"), pytest.param(OLD_MS, "now", marks=pytest.mark.long)],
+)
 def test_a_broker_that_is_killed_and_comes_back_has_each_record_once(
     age_ms: int, record_time: str, own_broker: Callable[[], Broker], tmp_path: Path
 ) -> None:

@@ -286,6 +286,7 @@ def test_the_lab_is_asked_for_how_many_operations_a_store_takes_here() -> None:
     assert swept["operations a store takes"] == term.value  # asked once
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_run_tells_what_it_counted(tmp_path: Path, spark: object) -> None:
     """The run's own figures are DuckDB's or pandas', and no law's."""

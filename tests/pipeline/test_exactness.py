@@ -47,7 +47,7 @@ def paths(folder: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("cascade", "buckets", "files_per_batch"),
     [
-        pytest.param(kst.Cascade(*LEVELS), 8, None, id="all at once"),
+        pytest.param(kst.Cascade(*LEVELS), 8, None, id="all at once", marks=pytest.mark.long),
         pytest.param(kst.Cascade(*LEVELS), 1, 1, id="one bucket, a file a batch"),
         pytest.param(
             kst.Cascade("5 minutes", "1 day", retention=1), 3, 3, id="two levels, three buckets"
@@ -59,6 +59,7 @@ def paths(folder: Path) -> list[Path]:
             3,
             2,
             id="slow flushes with a limit",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             kst.Cascade(
@@ -70,6 +71,7 @@ def paths(folder: Path) -> list[Path]:
             3,
             2,
             id="hops among tumbling windows",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             kst.Cascade(kst.Hop("10 minutes", every="5 minutes")),
@@ -150,6 +152,7 @@ def test_a_file_counts_once_by_its_path_even_if_it_was_touched_and_grew(tmp_path
     assert differences(run, "1 day", expected) == []
 
 
+@pytest.mark.long
 def test_rules_flush_minimum_and_batch_size_may_change_between_runs(
     folder: Path, tmp_path: Path
 ) -> None:

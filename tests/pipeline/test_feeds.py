@@ -258,7 +258,10 @@ def test_a_disk_that_fails_is_told_with_the_path(tmp_path: Path, below: Path) ->
     assert said == [NONE | {"fault": fault} for fault in faults]
 
 
-@pytest.mark.parametrize("as_rows", ["", "1"], ids=["counted", "as rows"])
+@pytest.mark.parametrize(
+    "as_rows",
+    [pytest.param("", id="counted", marks=pytest.mark.long), pytest.param("1", id="as rows")],
+)
 def test_a_fault_amid_a_file_loses_nothing_and_doubles_nothing(
     tmp_path: Path, below: Path, as_rows: str
 ) -> None:

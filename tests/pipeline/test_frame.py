@@ -169,7 +169,7 @@ def test_a_streaming_dataframe_can_be_followed(spark: SparkSession, tmp_path: Pa
     check_exact(run, [path])
 
 
-@pytest.mark.parametrize("kind", ["batch", "stream"])
+@pytest.mark.parametrize("kind", ["batch", pytest.param("stream", marks=pytest.mark.long)])
 def test_columns_may_be_sql_expressions(
     spark: SparkSession, paths: list[Path], tmp_path: Path, kind: str
 ) -> None:

@@ -195,7 +195,7 @@ def parts_in(partitions: list[InputPartition]) -> list[list[_File]]:
     return [list(each.value) for each in partitions]
 
 
-@FORMATS
+@pytest.mark.parametrize("kind", ["parquet", pytest.param("csv", marks=LONG), "json"])
 @pytest.mark.parametrize("tasks", [2, pytest.param(3, marks=LONG)])
 def test_what_comes_of_parts_is_what_comes_of_the_whole(
     tmp_path: Path, kind: str, tasks: int
@@ -254,7 +254,7 @@ def test_of_a_file_with_a_damaged_part_nothing_comes_but_that_it_is(
     assert parted.held()["is_damaged"]
 
 
-@FORMATS
+@SOME_FORMATS
 def test_what_comes_of_a_file_that_is_cut_short_is_what_comes_of_it_whole(
     tmp_path: Path, kind: str
 ) -> None:
@@ -304,6 +304,7 @@ def test_a_compressed_or_small_text_stays_whole(tmp_path: Path, kind: str) -> No
         assert len(Feed(tmp_path / "packed", tmp_path / "out 2", 2).partitions()) == 1
 
 
+@pytest.mark.long
 @SOME_FORMATS
 def test_parts_of_two_files_are_never_put_together(tmp_path: Path, kind: str) -> None:
     path = write(tmp_path / "in" / f"a.{kind}", events())

@@ -138,6 +138,7 @@ def test_files_dropped_in_while_it_runs_are_counted_and_judged_at_once(
         assert differences(run, window, oracle(paths, window)) == []
 
 
+@pytest.mark.long
 def test_hops_that_divide_nothing_are_exact_in_a_live_run(
     start: Callable[..., Run], tmp_path: Path
 ) -> None:
@@ -269,7 +270,7 @@ def test_what_is_late_for_a_window_still_counts_in_the_longer_ones(
     assert [_total(run, window) for window in LEVELS] == [3, 4, 5]
 
 
-@pytest.mark.parametrize("max_future", [None, "1 day"])
+@pytest.mark.parametrize("max_future", [None, pytest.param("1 day", marks=pytest.mark.long)])
 def test_one_client_whose_clock_is_eight_hours_ahead_makes_nobody_late(
     start: Callable[..., Run], tmp_path: Path, max_future: str | None
 ) -> None:
@@ -301,6 +302,7 @@ def test_one_client_whose_clock_is_eight_hours_ahead_makes_nobody_late(
     assert found == {(user, at) for (at, user, _), number in hours if number > 15}
 
 
+@pytest.mark.long
 def test_old_data_counted_again_is_late_for_nobody_though_a_clock_is_ahead_alone_in_its_bucket(
     start: Callable[..., Run], tmp_path: Path
 ) -> None:
@@ -500,6 +502,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.long
 @pytest.mark.kill
 @pytest.mark.slow
 def test_a_killed_live_run_leaves_no_lock_and_nothing_half_counted(tmp_path: Path) -> None:
@@ -545,6 +548,7 @@ def test_a_folder_that_is_empty_is_followed_until_something_comes(
     check_exact(run, [path])
 
 
+@pytest.mark.long
 def test_counts_of_windows_that_a_live_run_forgot_are_still_answered(
     start: Callable[..., Run], tmp_path: Path
 ) -> None:

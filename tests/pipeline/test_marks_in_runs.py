@@ -64,6 +64,7 @@ def test_a_known_user_is_found_no_more_while_that_holds_and_what_if_knows_it(
     assert len(asked.gained) == 0
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("spark")
 def test_of_an_incident_a_mark_is_a_label_and_its_user_is_still_found(tmp_path: Path) -> None:
     run = go_on(tmp_path, 2)

@@ -172,7 +172,7 @@ ALWAYS_WHOLE = 5
 """Of more than that, a window may teach less than it has."""
 
 
-@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize("live", [True, pytest.param(False, marks=pytest.mark.long)])
 @given(batches=BATCHES)
 def test_a_rule_taken_out_and_put_back_has_learnt_from_what_was_there(
     live: bool,  # noqa: FBT001 - a case's

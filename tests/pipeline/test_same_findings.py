@@ -242,7 +242,7 @@ def looked_for(events: Events) -> dict[tuple[Any, ...], Any]:
     ("seed", "buckets", "number", "together"),
     [
         (1, 1, 1, None),
-        (2, 8, 4, 500),
+        pytest.param(2, 8, 4, 500, marks=pytest.mark.long),
         pytest.param(2, 8, 4, 1, marks=pytest.mark.long),
         pytest.param(3, 64, 2, 1, marks=pytest.mark.long),
     ],

@@ -257,6 +257,7 @@ print(turns)
 """
 
 
+@pytest.mark.long
 def test_readers_go_on_while_another_process_folds(
     long_run: Callable[[Path, int], Run], tmp_path: Path
 ) -> None:

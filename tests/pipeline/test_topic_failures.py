@@ -218,6 +218,7 @@ def test_a_topic_made_again_while_it_is_read_ends_the_run_before_anything_of_it_
     counts_all(run, topic)
 
 
+@pytest.mark.long
 def test_records_dropped_before_they_were_read_end_the_run_which_says_which(
     topic: EventTopic, tmp_path: Path
 ) -> None:
@@ -233,6 +234,7 @@ def test_records_dropped_before_they_were_read_end_the_run_which_says_which(
     assert "kstoolkit reset" in (why.hint or "")
 
 
+@pytest.mark.long
 def test_a_partition_that_catches_up_behind_the_other_one_loses_nothing(
     mortal: Broker, tmp_path: Path
 ) -> None:
@@ -262,6 +264,7 @@ def test_a_partition_that_catches_up_behind_the_other_one_loses_nothing(
         assert differences(run, window, topic.counted(length_ms)) == []
 
 
+@pytest.mark.long
 def test_stopping_lets_the_batch_at_hand_end(topic: EventTopic, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with live(topic, out, max_records_per_batch=50) as run:
@@ -361,6 +364,7 @@ READ_BY_SPARK = {  # whose function fails of a value that Spark itself has parse
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [{"value": dying_of("deadly")}, pytest.param(READ_BY_SPARK, marks=pytest.mark.long)],

@@ -109,7 +109,11 @@ def test_a_topic_is_counted_as_its_values_are_in_a_file(
 
 
 @pytest.mark.parametrize(
-    ("log", "first"), [("offsets", 120), pytest.param("elsewhere", 200, id="or-as-its-query-began")]
+    ("log", "first"),
+    [
+        ("offsets", 120),
+        pytest.param("elsewhere", 200, id="or-as-its-query-began", marks=pytest.mark.long),
+    ],
 )
 def test_a_run_ends_where_its_topic_ended_as_it_began_and_the_next_goes_on_there(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, first: int
@@ -222,6 +226,7 @@ def test_a_run_begins_at_a_time_or_at_offsets(broker: Broker, tmp_path: Path) ->
         events_from({0: 31})
 
 
+@pytest.mark.long
 def test_a_topic_that_was_made_again_is_refused(broker: Broker, tmp_path: Path) -> None:
     make_topic(broker, "topics-again", 1)
     write_keyed(broker, "topics-again", [json.dumps(EVENTS[0]).encode()])
@@ -275,7 +280,7 @@ def filed(lines: Path, tmp_path_factory: pytest.TempPathFactory) -> kst.Run:
     return run_on(source(lines), tmp_path_factory.mktemp("filed") / "out")
 
 
-@pytest.mark.parametrize("form", ["bundles", "blocks"])
+@pytest.mark.parametrize("form", ["bundles", pytest.param("blocks", marks=pytest.mark.long)])
 def test_counts_go_to_a_topic_and_come_back(  # noqa: PLR0917 - fixtures
     broker: Broker, topic: str, lines: Path, filed: kst.Run, tmp_path: Path, form: str
 ) -> None:

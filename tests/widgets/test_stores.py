@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+OWN, *LARGER = states("3.9.2")
 HOSTILE = {
     "<script>alert(1)</script>": "&lt;script&gt;alert(1)&lt;/script&gt;",
     "\"quotes' & co": "&quot;quotes",
@@ -509,7 +510,9 @@ def test_a_folder_without_stores_says_so(opened: Callable[..., StorePanel], tmp_
     assert repr(panel).endswith("0 stores; none chosen)")
 
 
-@pytest.mark.parametrize("state", states("3.9.2"), ids=str)
+@pytest.mark.parametrize(
+    "state", [OWN, *(pytest.param(each, marks=pytest.mark.long) for each in LARGER)], ids=str
+)
 def test_every_store_of_a_real_state_directory_is_described_and_read(
     state: State, tmp_path_factory: pytest.TempPathFactory, opened: Callable[..., StorePanel]
 ) -> None:

@@ -82,6 +82,7 @@ def drive(
     store.close()
 
 
+@pytest.mark.long
 def test_what_took_long_is_written_faster(driven: Path) -> None:
     with open_store(driven) as store:
         workload = kst.Workload.from_log(store, within_s=0.5)
@@ -106,7 +107,7 @@ def test_a_store_that_was_opened_several_times_is_told_by_all_of_its_logs(tmp_pa
 @pytest.mark.parametrize(
     ("law", "name", "deletes"),
     [
-        (bell, "kafka_streams", 0.0),
+        pytest.param(bell, "kafka_streams", 0.0, marks=pytest.mark.long),
         pytest.param(few, "kafka_streams", 0.0, marks=pytest.mark.long),
         (evenly, "kafka_streams", 0.2),
         pytest.param(bell, "spark", 0.0, marks=pytest.mark.long),
@@ -129,7 +130,7 @@ def test_a_store_s_own_profile_reproduces_what_it_had_to_do(
     assert abs(was.deletes / was.writes - now.deletes / now.writes) < 0.01
 
 
-@pytest.mark.parametrize("other", ["spark", "write_heavy"])
+@pytest.mark.parametrize("other", ["spark", pytest.param("write_heavy", marks=pytest.mark.long)])
 def test_another_profile_costs_what_it_costs_who_writes_the_same_to_it(
     other: str, tmp_path: Path
 ) -> None:
@@ -174,6 +175,7 @@ def test_the_same_seed_gives_the_same_rows(driven: Path) -> None:
     assert some[0] == some[1] != some[2]
 
 
+@pytest.mark.long
 def test_a_replay_that_is_far_off_says_so(driven: Path) -> None:
     """As one whose time is up long before its last write."""
     asked = ("compare-profiles", driven, "--replay-log", driven, "--seconds")

@@ -49,7 +49,10 @@ def write(path: Path, engine: str, *, pace: float | None = None, burst: int = 0)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "burst"),
-    [("spark", 0), pytest.param("kafka_streams", 0, marks=pytest.mark.long), ("spark", 30)],
+    [
+        *(pytest.param(name, 0, marks=pytest.mark.long) for name in ("spark", "kafka_streams")),
+        ("spark", 30),
+    ],
 )
 def test_a_store_that_stalled_stalls_as_often_in_its_replay(
     engine: str, burst: int, tmp_path: Path

@@ -124,7 +124,7 @@ def set_in(source: str) -> set[str]:
     return found
 
 
-OFTEN = ("kafka_streams", "bounded_memory")
+OFTEN = ("bounded_memory",)
 
 
 @pytest.mark.slow

@@ -173,7 +173,10 @@ WRITTEN = {
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(each, marks=pytest.mark.long) if each == "tuned" else each for each in PROFILES],
+)
 def test_a_query_counts_as_without_a_profile_and_its_store_differs_in_what_is_set_alone(
     name: str, spark: SparkSession, left: Counted, tmp_path: Path
 ) -> None:
