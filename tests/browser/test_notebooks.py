@@ -62,6 +62,7 @@ def beside(lab: Lab) -> Path:
     return laid_out(Path(mkdtemp(dir=lab.folder)))
 
 
+@pytest.mark.long
 def test_kept_notebooks_show_their_pictures_where_nobody_trusts_them_and_nothing_runs(
     lab: Lab, beside: Path, browser: Browser, screenshot: Callable[[Page, str], Path]
 ) -> None:

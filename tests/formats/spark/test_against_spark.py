@@ -45,7 +45,12 @@ WAYS_OF = {
 }
 """Each kind of operator, with snapshots of every version and with changelogs, at the least."""
 
-EVERY_WAY = [(query, way) for query, ways in WAYS_OF.items() for way in ways]
+SELDOM = {("session", "changelogs"), ("dedup within", "changelogs in snappy")}
+EVERY_WAY = [
+    pytest.param(query, way, marks=pytest.mark.long) if (query, way) in SELDOM else (query, way)
+    for query, ways in WAYS_OF.items()
+    for way in ways
+]
 ON_HDFS = ("window", "dedup", "dedup within", "session")
 
 
