@@ -154,7 +154,6 @@ def test_a_tree_its_tabs_and_rows_are_gone_through_by_keyboard(
         assert page.evaluate(cell) == 0
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("page_is", ["400 dark", pytest.param("800 light", marks=pytest.mark.long)])
 def test_every_tab_fits_a_narrow_page(
     lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], state: Path, page_is: str

@@ -229,7 +229,6 @@ def test_a_task_with_a_standby_elsewhere_costs_no_restore(
         assert each.restore_seconds == 0
 
 
-@pytest.mark.long
 def test_the_members_of_a_streams_group_are_unknown_and_never_dead(
     broker: Broker, classes: Path, tmp_path: Path, name: str
 ) -> None:

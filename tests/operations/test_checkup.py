@@ -165,7 +165,6 @@ def leaking(
     return livestreams.scraped(broker, folder, "leaking", java_options=options)
 
 
-@pytest.mark.long
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_native_memory_that_grows_is_told_and_what_rests_is_not(
@@ -185,7 +184,6 @@ def test_native_memory_that_grows_is_told_and_what_rests_is_not(
     assert checkup(live.folder, metrics=last).unknown.keys() >= {"native_growth_bytes"}
 
 
-@pytest.mark.long
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_stores_are_held_against_the_ends_of_their_topics(

@@ -166,7 +166,6 @@ CONNECT = """
 """
 
 
-@pytest.mark.long
 @pytest.mark.connect
 @pytest.mark.slow
 def test_over_connect_it_is_the_same_but_for_what_workers_count() -> None:

@@ -167,7 +167,6 @@ def test_settings_of_the_session_change_the_formula(
     assert "spark, as the session sets it" in found.plan.terms[0].origin
 
 
-@pytest.mark.long
 def test_a_cache_that_all_stores_share_is_a_bound_and_counts_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:

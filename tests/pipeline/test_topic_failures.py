@@ -364,7 +364,6 @@ READ_BY_SPARK = {  # whose function fails of a value that Spark itself has parse
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "options",
     [{"value": dying_of("deadly")}, pytest.param(READ_BY_SPARK, marks=pytest.mark.long)],

@@ -175,7 +175,6 @@ def test_the_same_seed_gives_the_same_rows(driven: Path) -> None:
     assert some[0] == some[1] != some[2]
 
 
-@pytest.mark.long
 def test_a_replay_that_is_far_off_says_so(driven: Path) -> None:
     """As one whose time is up long before its last write."""
     asked = ("compare-profiles", driven, "--replay-log", driven, "--seconds")
