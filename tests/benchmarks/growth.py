@@ -1,6 +1,7 @@
 """How cost grows, one factor at a time, and all of it in a run of 200 million events.
 
-python -m tests.benchmarks.growth [--only "a year"] [--by-the-hour] [--scale 0.01] [--out FILE]
+python -m tests.benchmarks.growth [--only "a year"] [--by-the-hour] [--rounds 3] [--scale 0.01]
+    [--out FILE]
 
 Each row is one run over files of its own, which are removed after it. It changes one factor of the
 first row. What comes out is held against numpy's count of the events as they were made: a row that
@@ -164,6 +165,7 @@ _HEADS = (
     "events",
     "totals",
     "CPU-s/M",
+    "of all of it",
     "counters/event",
     "state, live",
     "state on disk",
@@ -187,6 +189,7 @@ def _cells(each: Growth) -> tuple[str, ...]:
         f"{events:,}",
         each.beside,
         "-" if cpu is None else f"{cpu:.2f}",
+        f"{each.row.cpu_seconds_per_million:.2f}",
         f"{each.row.all_counters / events:.2f}",
         format_bytes(each.state.live_bytes),
         format_bytes(each.state.on_disk_bytes),
@@ -211,7 +214,7 @@ def main() -> int:
     asked = _asked()
     about = machine("tests.benchmarks.growth")
     rows: list[Growth] = []
-    for name in asked.only or CASES:
+    for name in [*(asked.only or CASES)] * asked.rounds:
         with tempfile.TemporaryDirectory(prefix="kstoolkit-growth-", dir=asked.folder) as work:
             case = replace((CASES | ALIKE)[name].scaled(asked.scale), by_the_hour=asked.by_the_hour)
             rows.append(grown(name, case, Path(work), asked.files_per_batch))
@@ -229,6 +232,7 @@ def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.growth")
     parser.add_argument("--only", action="append", choices=CASES | ALIKE, help="just these")
     parser.add_argument("--scale", type=float, default=1.0, help="what part of the events")
+    parser.add_argument("--rounds", type=int, default=1, help="all of them so often, in turn")
     parser.add_argument("--files-per-batch", type=int, default=2)
     parser.add_argument("--by-the-hour", action="store_true", help="count no minutes")
     parser.add_argument("--folder", type=Path, help="where to work; 20 GB have to be free")
